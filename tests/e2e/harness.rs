@@ -170,6 +170,21 @@ pub(crate) fn finish(mut running: Running) -> Done {
     Done { code: status.code().unwrap_or(-1), stdout: read("out"), stderr }
 }
 
+impl Running {
+    /// Waits until the drive that was started so has written its `--ready-file`; returns its URL.
+    #[track_caller]
+    pub(crate) fn serves(&mut self, ready: &Path) -> String {
+        wait_until("the drive serves", || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let error = fs::read_to_string(self.output.path().join("err")).unwrap();
+                panic!("the drive ended ({status}): {error}");
+            }
+            ready.exists()
+        });
+        fs::read_to_string(ready).unwrap()
+    }
+}
+
 /// Polls until `condition` holds, at most for [`LIMIT`].
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {

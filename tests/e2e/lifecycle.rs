@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::harness::{Array, finish, signal, small_i32, wait_until};
+use crate::harness::{Array, finish, signal, small_i32};
 
 #[test]
 fn media_files_are_kept_over_down_and_up() {
@@ -101,9 +101,8 @@ fn a_drive_says_where_it_serves_and_stops_when_told() {
             "ready",
             "--json",
         ];
-        let running = array.spawn(&serve, Stdio::null());
-        wait_until("the drive serves", || array.path("ready").exists());
-        let url = fs::read_to_string(array.path("ready")).unwrap();
+        let mut running = array.spawn(&serve, Stdio::null());
+        let url = running.serves(&array.path("ready"));
         signal(running.child.id(), stop);
         let done = finish(running).expect(0, &[]);
         assert_eq!(done.json()["result"]["url"], url);

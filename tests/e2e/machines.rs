@@ -76,7 +76,7 @@ impl Machines {
     fn serve(&mut self, machine: usize) {
         let (listen, nqn) = (format!("{}:4420", address(machine)), nqn(machine));
         let (media, ready) = (format!("d{machine}.media"), format!("ready{machine}"));
-        let running = self.spawn(
+        let mut running = self.spawn(
             machine,
             &[
                 "drive",
@@ -95,9 +95,8 @@ impl Machines {
                 &ready,
             ],
         );
+        assert_eq!(running.serves(&self.array.path(&ready)), url(machine));
         self.drives.push(running);
-        wait_until("the drive serves", || self.array.path(&ready).exists());
-        assert_eq!(fs::read_to_string(self.array.path(&ready)).unwrap(), url(machine));
     }
 
     fn write_secrets(&self) {

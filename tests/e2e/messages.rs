@@ -142,8 +142,8 @@ fn addresses_to_listen_on_may_be_names_and_the_option_at_fault_is_named() {
     // The name is of this machine, whichever of its addresses comes first.
     let name = format!("localhost:{port}");
     let named = [&serve[..], &[&name, "--ready-file", "ready"]].concat();
-    let running = folder.spawn(&named, std::process::Stdio::null());
-    crate::harness::wait_until("the drive serves", || folder.path("ready").exists());
+    let mut running = folder.spawn(&named, std::process::Stdio::null());
+    running.serves(&folder.path("ready"));
     crate::harness::signal(running.child.id(), rustix::process::Signal::TERM);
     finish(running).expect(0, &[]);
 }

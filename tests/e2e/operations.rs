@@ -44,6 +44,19 @@ fn a_stop_request_lets_a_store_in_flight_end_and_takes_no_new_command() {
 }
 
 #[test]
+fn a_killed_drive_starts_again_at_once_where_it_was() {
+    let metrics = free_address().to_string();
+    let options = ["--inside", "inside", "--metrics", &metrics];
+    let mut drive = Drive::serve("m", &options);
+    // The kernel closes the sockets and the medium of a killed process when it comes to it.
+    for _ in 0..8 {
+        drive.kill();
+        drive.start("m", &options);
+    }
+    drive.stop().expect(0, &[]);
+}
+
+#[test]
 fn a_host_that_never_ends_its_command_does_not_keep_a_drive_from_stopping() {
     let mut drive = Drive::serve("memory", &["--drain", "1"]);
     let (_admin, mut io) = drive.connect();

@@ -1,7 +1,7 @@
 //! `csd program`: an example of the SDK through its whole life on an array, and the answers of a
 //! drive beyond loopback or with an allow-list.
 
-use crate::harness::{Array, root, wait_until};
+use crate::harness::{Array, root};
 use crate::single::Drive;
 
 /// Named, because without a machine id every command is another host.
@@ -105,10 +105,9 @@ fn beyond_loopback_nobody_loads_programs_without_being_named() {
     let array = Array { folder: tempfile::TempDir::new().unwrap() };
     let serve = ["drive", "serve", "--media", "memory", "--size", "128M", "--ready-file", "ready"];
     let options = ["--listen", "0.0.0.0:0", "--allow-any-host"];
-    let running = Some(array.spawn(&[&serve[..], &options].concat(), std::process::Stdio::null()));
-    let drive = Drive { array, running };
-    wait_until("the drive serves", || drive.array.path("ready").exists());
-    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let mut running = array.spawn(&[&serve[..], &options].concat(), std::process::Stdio::null());
+    let url = running.serves(&array.path("ready"));
+    let drive = Drive { array, running: Some(running) };
     let url = url.trim().replace("0.0.0.0", "127.0.0.1");
     let load = ["program", "load", &built("rust-grep"), "--drive", &url];
     drive.array.csd(&load).expect(1, &["operation denied"]);

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::harness::{Array, Done, Running, finish, signal, wait_until};
+use crate::harness::{Array, Done, Running, finish, signal};
 use csd_tests::wire::{Command, Wire};
 
 pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:operations";
@@ -32,13 +32,20 @@ impl Drive {
         let listen = ["--listen", "127.0.0.1:0", "--ready-file", "ready"];
         let size = if options.contains(&"--size") { &[][..] } else { &["--size", "128M"] };
         let arguments = [&serve[..], &listen[..], size, options].concat();
-        self.running = Some(self.array.spawn(&arguments, Stdio::null()));
-        wait_until("the drive serves", || self.array.path("ready").exists());
+        let running = self.running.insert(self.array.spawn(&arguments, Stdio::null()));
+        running.serves(&self.array.path("ready"));
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         let url = fs::read_to_string(self.array.path("ready")).unwrap();
         url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap().parse().unwrap()
+    }
+
+    /// Kills the drive, as a power cut of its machine would, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        let running = self.running.take().unwrap();
+        signal(running.child.id(), Signal::KILL);
+        finish(running);
     }
 
     pub(crate) fn ask_to_stop(&self) {

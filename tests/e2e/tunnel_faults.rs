@@ -7,9 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc;
 
-use rustix::process::Signal;
-
-use crate::harness::{LIMIT, finish, numbers, signal, wait_until};
+use crate::harness::{LIMIT, numbers, wait_until};
 use crate::netns::{HOST, Namespaces, up};
 use crate::proxy::{Door, Proxy};
 use crate::single::{Drive, NQN};
@@ -96,9 +94,7 @@ fn an_open_connection_outlives_cuts_kills_and_restarts() {
         copying.arrives();
         // The drive is killed amid a part, and started again at another address.
         copying.begin();
-        let running = drive.running.take().unwrap();
-        signal(running.child.id(), Signal::KILL);
-        finish(running);
+        drive.kill();
         drive.start("memory", &options);
         proxy.redirect(drive.address());
         copying.arrives();

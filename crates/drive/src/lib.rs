@@ -21,6 +21,7 @@
 //! - [`mod@log`], [`metrics`]: events and counts
 //! - [`check`]: the offline check of a medium
 
+mod busy;
 pub mod check;
 pub mod config;
 pub mod controller;

@@ -5,7 +5,6 @@
 //! within the time limit.
 
 use std::cell::Cell;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,10 +12,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_reactor::{
-    Class, CoreId, Notify, backend_name, call, core_count, core_local, now, post, set_core_local,
-    sleep, timeout,
+    Class, CoreId, Notify, backend_name, call, core_count, core_local, post, set_core_local, sleep,
+    timeout,
 };
 
+use crate::busy::when_free;
 use crate::config::{Config, MediaKind};
 use crate::drive::{Core, Shared};
 use crate::error::{Error, MediaError};
@@ -26,38 +26,6 @@ use crate::media::{Direct, FileMedia, Media, Memory, require_device};
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-
-/// Longest wait for a medium that another process has open. The operations of a killed drive keep
-/// it open until they have ended.
-const BUSY_MAX: Duration = Duration::from_secs(5);
-/// Pause between two tries.
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
-
-/// Opens a medium, waiting for another process that may be about to release it.
-async fn when_free<T>(
-    config: &Config,
-    open: impl AsyncFn() -> Result<T, Error>,
-) -> Result<T, Error> {
-    let begun = now();
-    let mut logged = false;
-    loop {
-        match open().await {
-            Err(Error::Media { path, source })
-                if source.kind() == ErrorKind::ResourceBusy && begun.elapsed() < BUSY_MAX =>
-            {
-                if !std::mem::replace(&mut logged, true) {
-                    let seconds = BUSY_MAX.as_secs().to_string();
-                    let fields =
-                        [("media", path.display().to_string()), ("seconds_at_most", seconds)];
-                    let event = "waiting for the medium, which another process has open";
-                    config.log.write(Level::Warn, event, &fields);
-                }
-                sleep(BUSY_PAUSE).await;
-            }
-            opened => return opened,
-        }
-    }
-}
 
 /// Opens the medium, and returns true with it if it is new. Waits a while for one that is in use.
 ///
@@ -72,7 +40,7 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         return Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true));
     };
     if config.salvage {
-        let media = when_free(config, || FileMedia::open_read_only(path)).await?;
+        let media = when_free(&config.log, || FileMedia::open_read_only(path)).await?;
         return Ok((Media::File(media), false));
     }
     // Checked before the size: a mistyped name must not make a file among devices.
@@ -81,7 +49,8 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         // Impossible sizes are refused before a file is created.
         Superblock::plan(config.size_bytes, split, [0; 16])?;
     }
-    let open = |direct| when_free(config, move || FileMedia::open(path, config.size_bytes, direct));
+    let open =
+        |direct| when_free(&config.log, move || FileMedia::open(path, config.size_bytes, direct));
     let (file, is_new) = open(config.direct).await?;
     let block_bytes = match is_new {
         true => split.block_bytes,

@@ -10,11 +10,13 @@ use csd_reactor::{
     Class, CoreId, Endpoint, JoinHandle, Listener, spawn, stop_requested, yield_now,
 };
 
+use crate::busy::when_free;
 use crate::config::Config;
 use crate::drive::{open, start_all};
 use crate::error::Error;
 use crate::format::Split;
 use crate::life;
+use crate::log::Log;
 use crate::metrics;
 use crate::side::Side;
 use crate::transport::accept::{accept, accept_on};
@@ -36,10 +38,17 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    let listener = listen("--listen", config.listen)?;
+    let log = &config.log;
+    let listener = listen(log, "--listen", config.listen).await?;
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.into()))?;
-    let inside = config.inside.as_deref().map(|path| listen("--inside", path)).transpose()?;
-    let scraped = config.metrics.map(|address| listen("--metrics", address)).transpose()?;
+    let inside = match config.inside.as_deref() {
+        Some(path) => Some(listen(log, "--inside", path).await?),
+        None => None,
+    };
+    let scraped = match config.metrics {
+        Some(address) => Some(listen(log, "--metrics", address).await?),
+        None => None,
+    };
     let (media, is_new) = life::open_media(config, &split).await?;
     let mut shared = open(media, is_new, &config.nqn, &split, &config.resources).await?;
     let alone = Arc::get_mut(&mut shared).expect("it was made just now");
@@ -73,9 +82,20 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     life::drain(&shared, config.drain).await
 }
 
-fn listen(option: &'static str, address: impl Into<Endpoint>) -> Result<Listener, Error> {
-    let address = address.into();
-    Listener::bind(&address).map_err(|source| Error::Listen { option, address, source })
+/// Listens at an address, waiting for another process that may be about to release it.
+async fn listen(
+    log: &Log,
+    option: &'static str,
+    address: impl Into<Endpoint>,
+) -> Result<Listener, Error> {
+    let address = &address.into();
+    let bind = async || {
+        Listener::bind(address).map_err(|source| {
+            let address = address.clone();
+            Error::Listen { option, address, source }
+        })
+    };
+    when_free(log, bind).await
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts
@@ -121,4 +141,43 @@ pub fn serve_with(
     };
     let results = csd_reactor::run(&runtime, main).map_err(|error| Error::Runtime(error.into()))?;
     results.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use csd_reactor::block_on;
+
+    use super::*;
+    use crate::log::Level;
+
+    #[test]
+    fn an_address_whose_user_ends_is_waited_for_and_the_log_says_so() {
+        block_on(&csd_reactor::Config::default(), || async {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("inside");
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = tcp.local_addr().unwrap();
+            // Users in the order in which they end: the drive waits for one after the other.
+            let users: [Box<dyn Send>; 2] =
+                [Box::new(UnixListener::bind(&path).unwrap()), Box::new(tcp)];
+            let users = Arc::new(Mutex::new(Vec::from(users)));
+            let left = Arc::clone(&users);
+            let log = Log::new(Level::Warn, move |record| {
+                assert!(record.event.starts_with("waiting for the address"), "{record:?}");
+                drop(left.lock().unwrap().pop().expect("one wait for each user"));
+            });
+            let listener = listen(&log, "--listen", address).await.unwrap();
+            assert_eq!(listener.local_addr().unwrap(), address);
+            listen(&log, "--inside", &*path).await.unwrap();
+            assert!(users.lock().unwrap().is_empty());
+            // Another error is one at once.
+            let gone = folder.path().join("no folder/inside");
+            let error = listen(&log, "--inside", &*gone).await.err().unwrap().to_string();
+            assert!(error.contains("choose another address with --inside"), "{error}");
+        })
+        .unwrap();
+    }
 }
