@@ -264,7 +264,7 @@ fn hosts_that_may_not_have_an_end_are_refused_by_name() {
         assert!(why.contains("may not use its tunnel: name it with --tunnel-host"), "{why}");
         let first = open(HOST).await.expect("the host has its end");
         assert!(open(stranger).await.is_err_and(|why| why.contains(HOST)));
-        // The same host again: the first connection is told.
+        // The same host connects again: its first connection ends with the reason.
         let second = open(HOST).await.expect("the host has its end again");
         let device = Plug(Rc::default());
         let port = TunnelPort { device, gate: None, counts: Cell::default() };

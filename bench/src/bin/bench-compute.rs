@@ -89,14 +89,6 @@ impl Kernel {
         }
     }
 
-    /// Returns the index of the built-in program, which is one less than its identifier.
-    fn index(self) -> u16 {
-        match self {
-            Self::Count => 0,
-            Self::Verify | Self::VerifyAdaptive => 4,
-        }
-    }
-
     /// Returns an execution over `source`, on one core if it does not adapt.
     fn execution(self, source: Place) -> Execution {
         let plan = match self {
@@ -153,7 +145,7 @@ fn count(sources: &[Place], cores: u16) -> Execution {
     parameters.extend_from_slice(&7u64.to_le_bytes());
     let sources = sources.iter().map(|place| (*place).into()).collect();
     Execution {
-        program: 1,
+        program: csd_kernels::count::PROGRAM_ID,
         output: Output::Completion,
         sources,
         inline: vec![],
@@ -176,7 +168,7 @@ fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<
     let whole = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
     // The compute lane's thread starts with its first execution.
     let program = count(&[whole; 4], 1);
-    runner.execute(0, &program)?;
+    runner.execute(&program)?;
     server.place("-comp", &[if free { other } else { same }])?;
     cpus::pin(None, &[same]).map_err(Error::system("cannot pin this process"))?;
     let (running, ended) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -198,7 +190,7 @@ fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<
         scope.spawn(move || {
             while !ended.load(Relaxed) {
                 if running.load(Relaxed) {
-                    runner.execute(0, &program).expect("the drive executes it");
+                    runner.execute(&program).expect("the drive executes it");
                 } else {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -276,7 +268,7 @@ fn worked(options: &Options, kernel: Kernel, bytes: u64) -> Result<f64, Error> {
         let length = u32::try_from(EXECUTION_BYTES).expect("256 MiB");
         let slba = at / BLOCK_BYTES as u64;
         let blocks = Place::Blocks { nsid: 1, slba, skip: 0, bytes: length };
-        runner.execute(kernel.index(), &kernel.execution(blocks))?;
+        runner.execute(&kernel.execution(blocks))?;
     }
     let run = Run::new(1, start.elapsed(), None);
     Ok(run.per_s() * as_f64(bytes) / 1e9)
@@ -300,7 +292,7 @@ fn on_cores(arguments: &Arguments) -> Result<(), Error> {
     let rate = |cores| {
         let start = Instant::now();
         for _ in 0..4 {
-            runner.borrow_mut().execute(0, &count(&sources, cores))?;
+            runner.borrow_mut().execute(&count(&sources, cores))?;
         }
         let run = Run::new(1, start.elapsed(), None);
         Ok(run.per_s() * as_f64(u64::from(FILLED_BYTES) * 16) / 1e9)

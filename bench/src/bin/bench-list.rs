@@ -131,13 +131,12 @@ fn while_listing<T>(
     let mut lister = connect(server)?;
     std::thread::scope(|scope| {
         let listing = scope.spawn(|| {
-            for (lists, start) in starts.iter().cycle().enumerate() {
-                if stop.check().is_err() {
-                    return Ok::<usize, Error>(lists);
-                }
-                lister.list(start, LIST_BYTES)?;
+            let mut lists = 0;
+            while stop.check().is_ok() {
+                lister.list(&starts[lists % starts.len()], LIST_BYTES)?;
+                lists += 1;
             }
-            Ok(0)
+            Ok::<usize, Error>(lists)
         });
         let done = work();
         stop.set();

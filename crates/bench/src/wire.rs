@@ -191,11 +191,13 @@ impl Single {
         self.controller.admin.command(Sqe::new(Admin::KEEP_ALIVE.0, 0), &[]).map(drop)
     }
 
-    /// Executes the program with this index on namespace 5 and returns the completion's result.
+    /// Executes a built-in program on namespace 5 and returns the completion's result.
     ///
     /// # Errors
     /// If it fails.
-    pub fn execute(&mut self, index: u16, execution: &Execution) -> Result<u64, Error> {
+    pub fn execute(&mut self, execution: &Execution) -> Result<u64, Error> {
+        // Built-in programs have identifiers from 1, in the order of their indices.
+        let index = u16::try_from(execution.program - 1).expect("a few programs are built in");
         let data = execution.encode();
         let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
         self.queue.command(compute::execute(5, index, bytes), &data)

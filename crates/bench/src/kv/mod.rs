@@ -223,7 +223,7 @@ impl Plan {
                 self.check_medium()?;
                 // Dropped after the server has ended.
                 let _media = self.options.media.clone().map(Removed);
-                let options = Options { size_bytes: self.size_bytes(), ..self.options.clone() };
+                let options = Options { size_bytes: self.drive_bytes(), ..self.options.clone() };
                 let server = Server::start(self.launch, Side::Drive, &options)?;
                 let address = Address::new(server.address, NQN);
                 let settings = Settings { tries: 0, ..Settings::default() };
@@ -235,7 +235,7 @@ impl Plan {
     }
 
     /// Returns the size of a drive that has room for all values and for those that it cleans.
-    pub fn size_bytes(&self) -> u64 {
+    pub fn drive_bytes(&self) -> u64 {
         let entry = u64::from(self.value_bytes).next_multiple_of(4096) + 4096;
         let needed = SIZE_BYTES + 3 * (u64::from(self.keys) * entry).next_multiple_of(1 << 20);
         needed.max(self.size_bytes)

@@ -124,7 +124,7 @@ fn result(options: &KvBench, plan: &Plan, machine: &str, outcome: &Outcome) -> V
     });
     if options.url.is_none() {
         result["media"] = options.media.to_string_lossy().into();
-        result["size_bytes"] = plan.size_bytes().into();
+        result["size_bytes"] = plan.drive_bytes().into();
         result["backend"] = options.started.backend.to_string().into();
         result["spin_us"] = options.started.spin_us.into();
     }

@@ -30,7 +30,7 @@ pub(super) fn members(array: &Array, entry: &Entry) -> Result<Vec<u16>, Error> {
 /// of the copy.
 ///
 /// # Errors
-/// Those of a put.
+/// Those of [`put`](super::put()).
 pub(super) async fn spread(
     array: &Array,
     entry: &mut Entry,

@@ -125,9 +125,9 @@ def _lines(axis: Axes, panel: Lines) -> None:
     if not panel.logarithmic:
         axis.set_ylim(bottom=0)
         known = [value for line in panel.lines for value in line.values if value is not None]
-        if panel.smooth:
+        if all(place == int(place) for place in panel.places):
             axis.locator_params(axis="x", integer=True)
-        elif all(value == int(value) for value in known):
+        if not panel.smooth and all(value == int(value) for value in known):
             axis.locator_params(axis="y", integer=True)
     # Dashes distinguish curves without markers, and need longer samples in the legend.
     longest = max(len(line.label) for line in panel.lines)
