@@ -16,6 +16,7 @@
 mod history;
 mod host;
 mod pieces;
+mod writers;
 
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
