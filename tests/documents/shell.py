@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 # Longest wait for a command. It only ends what hangs.
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 LOOK_EVERY_S = 0.02
 
 

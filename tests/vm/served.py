@@ -27,34 +27,20 @@ class Drive:
         self.start()
 
     def start(self) -> None:
-        """Start it and wait until it serves.
-
-        The kernel releases a killed process's sockets and locks shortly after the process has been
-        waited for (a worker takes down its ring), so "in use" is no failure yet.
-        """
-        end = time.monotonic() + READY_LIMIT_S
-        while not self._started(end):
-            if time.monotonic() > end or "in use" not in self._last_words():
-                raise RuntimeError(f"the drive did not start: {self._last_words()}")
-            time.sleep(0.2)
-        address = self.ready_file.read_text().removeprefix("nvme+tcp://").split("/")[0]
-        self.port = int(address.rsplit(":", 1)[1])
-
-    def _last_words(self) -> str:
-        lines = self.log.read_text().splitlines()
-        return lines[-1] if lines else ""
-
-    def _started(self, end: float) -> bool:
+        """Start it, at the address that it had before, and wait until it serves."""
         self.ready_file.unlink(missing_ok=True)
         listen = ["--listen", f"127.0.0.1:{self.port}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*self.command, *listen], stdout=log, stderr=log)
+        end = time.monotonic() + READY_LIMIT_S
         while not self.ready_file.exists():
             if self.process.poll() is not None or time.monotonic() > end:
                 self.stop(kill=True)
-                return False
+                said = self.log.read_text().splitlines()
+                raise RuntimeError(f"the drive did not start: {said[-1] if said else ''}")
             time.sleep(0.02)
-        return True
+        address = self.ready_file.read_text().removeprefix("nvme+tcp://").split("/")[0]
+        self.port = int(address.rsplit(":", 1)[1])
 
     def running(self) -> bool:
         """Return true if the process lives."""
