@@ -23,5 +23,7 @@ fuzz_target!(|data: &[u8]| {
         let blocks_end_first = block.block_offset() + block.block_length() <= block.kv_offset();
         assert!(kv_ends_first || blocks_end_first, "the areas overlap");
         assert!(block.value_bytes_max() <= 16 << 20);
+        // A feature that is not known was refused; those that may be ignored were not.
+        assert_eq!(block.features_needed() & !format::FEATURE_MARK, 0);
     }
 });
