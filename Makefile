@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: os os-image help demo test check test-rust test-python test-documents test-csdstore wheel llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: os os-image help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,18 @@ wheel: | $(VENV)/bin/python  ## wheel of the Python package csdstore, in build/w
 	rm -rf build/wheels
 	CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target))/python $(BIN)/maturin build -q \
 	  --locked --profile $(WHEEL_PROFILE) -m clients/python/Cargo.toml --out build/wheels
+
+# An environment that is removed and made again each time, and what runs there. All tests of the
+# package: make wheel-guide WHEEL_TESTS=clients/python/tests
+WHEEL_ENV := build/wheel-guide
+WHEEL_TESTS ?= clients/python/tests/test_guide.py
+wheel-guide: wheel  ## the code of the Python guide in a fresh environment that has the wheel
+	cargo test --locked --workspace --no-run -q
+	rm -rf $(WHEEL_ENV)
+	$(PYTHON) -m venv $(WHEEL_ENV)
+	$(WHEEL_ENV)/bin/python -m pip install -q "$$(ls build/wheels/*.whl)[test]"
+	CSD=$(abspath $(CSD_TESTED)) $(WHEEL_ENV)/bin/python -m pytest -q -rs -p no:cacheprovider \
+	  $(WHEEL_TESTS)
 
 llm: wheel  ## LMCache from PyPI over a drive: its check and benchmark (6 GB; skipped visibly)
 	cargo test --locked --workspace --no-run -q
