@@ -31,6 +31,8 @@ pub(crate) enum Start {
 pub(crate) struct Drive {
     running: Option<Running>,
     options: Vec<String>,
+    /// True if the next start gets `--volatile-cache`.
+    pub(crate) volatile_cache: bool,
     // A folder, and a way to run the program in it; it contains no array.
     folder: Array,
     mount: Mount,
@@ -50,13 +52,14 @@ impl Drive {
         let options = [&serve[..], &told[..], options].concat();
         let options = options.into_iter().map(str::to_owned).collect();
         let folder = Array { folder: TempDir::new().expect("a folder") };
-        Self { running: None, options, folder, mount, medium }
+        Self { running: None, options, volatile_cache: false, folder, mount, medium }
     }
 
     /// Starts the process; returns its pid.
     pub(crate) fn spawn(&mut self) -> u32 {
         let _ = fs::remove_file(self.folder.path("ready"));
-        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        options.extend(self.volatile_cache.then_some("--volatile-cache"));
         let running = self.folder.spawn(&options, Stdio::null());
         self.running.insert(running).child.id()
     }

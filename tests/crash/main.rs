@@ -9,15 +9,18 @@
 //! skipped.
 //!
 //! - [`medium`]: the disk and its faults; [`cache`]: its sectors; [`mount`]: the file system
-//! - [`drive`]: the process; [`mod@round`]: lives, deaths and recoveries
+//! - [`drive`]: the process; [`lives`]: its starts and ends; [`mod@round`]: rounds of them
+//! - [`cached`]: rounds with and without a volatile cache in turns
 //! - [`torn`]: groups of records that a cut tears at a chosen place
 //! - [`failing`]: disks that fail
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod cache;
+mod cached;
 mod drive;
 mod failing;
+mod lives;
 mod medium;
 mod mount;
 mod round;
@@ -33,9 +36,15 @@ mod harness;
 #[allow(dead_code, missing_docs, unreachable_pub)]
 #[path = "../simulation/model.rs"]
 mod model;
+#[allow(missing_docs, unreachable_pub)]
+#[path = "../simulation/order.rs"]
+mod order;
 #[allow(dead_code, missing_docs, unreachable_pub)]
 #[path = "../simulation/workload.rs"]
 mod workload;
+#[allow(missing_docs, unreachable_pub)]
+#[path = "../simulation/writer.rs"]
+mod writer;
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -96,16 +105,20 @@ fn asked(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-#[test]
-fn nothing_acknowledged_is_lost_with_a_process_and_its_power() {
+/// Runs as many rounds as were asked for, each from a seed of its own, and fails if one did or if
+/// nothing of a kind has happened in many.
+fn run_rounds<Fut: Future<Output = (Result<(), String>, Totals)> + 'static>(
+    lane: &str,
+    round: impl Fn(Numbers) -> Fut + Copy + Send + 'static,
+) {
     if !can_run() {
         return;
     }
     let (rounds, seed) = (asked("CSD_CRASH_ROUNDS", ROUNDS_SHORT), asked("CSD_CRASH_SEED", SEED));
     let (mut all, mut violations) = (Totals::new(), Vec::new());
-    for round in 0..rounds {
-        let seed = seed + round;
-        let ended = on_host(seed, move || async move { Round::new(seeded(seed)).run().await });
+    for number in 0..rounds {
+        let seed = seed + number;
+        let ended = on_host(seed, move || round(seeded(seed)));
         let found = match ended {
             Ok((result, totals)) => {
                 totals.iter().for_each(|(what, more)| *all.entry(*what).or_default() += *more);
@@ -115,17 +128,22 @@ fn nothing_acknowledged_is_lost_with_a_process_and_its_power() {
         };
         if let Err(text) = found {
             let how = format!("make crash ROUNDS=1 SEED={seed}");
-            let text = format!("seed {seed} (round {round}): {text}\n  repeat it with {how}");
+            let text = format!("seed {seed} (round {number}): {text}\n  repeat it with {how}");
             println!("{text}");
             violations.push(text);
         }
     }
     let counts: Vec<String> = all.iter().map(|(what, count)| format!("{count} {what}")).collect();
     let (counts, failed) = (counts.join(", "), violations.len());
-    say(&format!("crash lane: {rounds} rounds, {failed} with violations; {counts}"));
+    say(&format!("{lane}: {rounds} rounds, {failed} with violations; {counts}"));
     assert!(violations.is_empty(), "{}", violations.join("\n"));
     // Events that are only likely in one round are certain in many.
     for (what, count) in all {
         assert!(count > 0 || rounds < 50, "the lane was idle: no {what}");
     }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_a_process_and_its_power() {
+    run_rounds("crash lane", |numbers| Round::new(numbers).run());
 }

@@ -3,83 +3,20 @@
 //! several connections, all shards, cuts during recovery, and starts with and without the option in
 //! turn.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use csd_drive::media::Losses;
 use csd_initiator::{Controller, Kv, Options};
-use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 
-use crate::lives::content;
-use crate::order::Order;
-use crate::workload::key;
+use crate::writer::{Changes, Load, compare, write_until_lost};
 use crate::{Simulation, seeds};
 
-const CONNECTIONS: usize = 3;
-const WORKERS: u64 = 5;
-const KEYS_PER_WORKER: u64 = 7;
 const LIVES: usize = 4;
-
-/// Load of one life.
-#[derive(Clone, Copy)]
-struct Load {
-    is_cached: bool,
-    /// True for values so long that segments are sealed and cleaned.
-    is_heavy: bool,
-    /// One command of so many is a Flush.
-    flushes: u64,
-}
-
-type Shared = Rc<RefCell<Order>>;
-
-/// Changes keys of its own and flushes until the drive is gone.
-///
-/// The tasks of a host learn of answers in any order, so only the order of an answer and of what is
-/// sent later is compared here; `marked` compares the order of answers.
-async fn work(kv: Kv, worker: u64, load: Load, order: Shared) {
-    loop {
-        let draw = random_u64();
-        if draw.is_multiple_of(load.flushes) {
-            let before = order.borrow_mut().now();
-            if kv.flush().await.is_err() {
-                return;
-            }
-            order.borrow_mut().flushed(before);
-            continue;
-        }
-        let number = worker * KEYS_PER_WORKER + (draw >> 8) % KEYS_PER_WORKER;
-        let bytes = match (draw >> 16) % 8 {
-            _ if load.is_heavy => (draw >> 20) % (200 << 10),
-            0 => 0,
-            1..6 => 1 + (draw >> 20) % 300,
-            6 => (draw >> 20) % 9_000,
-            _ => (draw >> 20) % 60_000,
-        };
-        let bytes = usize::try_from(bytes).unwrap();
-        let state = (!(draw >> 40).is_multiple_of(5)).then(|| content(draw >> 30, bytes));
-        let change = order.borrow_mut().sent(number, state.clone(), None);
-        let done = match &state {
-            Some(value) => kv.store(&key(number), vec![Buffer::from_slice(value)], 0).await,
-            None => kv.delete(&key(number)).await.map(drop),
-        };
-        if done.is_err() {
-            return;
-        }
-        order.borrow_mut().answered(change);
-        if !load.is_cached {
-            order.borrow_mut().durable(change);
-        }
-        if draw >> 60 == 0 {
-            sleep(Duration::from_micros(random_u64() % 3_000)).await;
-        }
-    }
-}
 
 struct Cached {
     simulation: Simulation,
-    order: Shared,
+    order: Changes,
 }
 
 impl Cached {
@@ -104,25 +41,18 @@ impl Cached {
         }
         simulation.wait("recovery", || ready.get());
         simulation.formatted = true;
-        let keys = self.order.borrow().keys();
-        let found = simulation.on_host(move |address, _| {
-            let keys = keys.clone();
+        let order = Rc::clone(&self.order);
+        let compared = simulation.on_host(move |address, _| {
+            let order = Rc::clone(&order);
             async move {
                 let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-                let kv = Kv::open(&controller, 2).unwrap();
-                let mut found = BTreeMap::new();
-                for number in keys {
-                    let value = kv.retrieve(&key(number), 1 << 20).await.unwrap();
-                    found.insert(number, value.map(|value| value.to_vec()));
-                }
-                found
+                compare(&Kv::open(&controller, 2).unwrap(), &order).await
             }
         });
-        simulation.wait("the reader", || found.borrow().is_some());
+        simulation.wait("the reader", || compared.borrow().is_some());
         simulation.wait("the host", || !simulation.world.is_running(simulation.host));
-        let found = found.borrow_mut().take().unwrap();
-        let checked = self.order.borrow_mut().check(&found);
-        checked.unwrap_or_else(|text| panic!("{text}"));
+        let compared = compared.borrow_mut().take().expect("just seen");
+        compared.unwrap_or_else(|text| panic!("{text}"));
     }
 
     fn live(&mut self) {
@@ -133,26 +63,8 @@ impl Cached {
         };
         self.start(load);
         let (simulation, order) = (&mut self.simulation, Rc::clone(&self.order));
-        let _ = simulation.on_host(move |address, _| {
-            let order = Rc::clone(&order);
-            async move {
-                let mut workers = Vec::new();
-                for connection in 0..CONNECTIONS {
-                    let controller = Controller::connect(&address, &Options::default()).await;
-                    let Ok(controller) = controller else { return };
-                    for worker in 0..WORKERS {
-                        let worker = connection as u64 * WORKERS + worker;
-                        let kv = Kv::open(&controller, 2).unwrap();
-                        let order = Rc::clone(&order);
-                        let work = work(kv, worker, load, order);
-                        workers.push(spawn(Class::Foreground, work));
-                    }
-                }
-                for worker in workers {
-                    worker.await;
-                }
-            }
-        });
+        let _ = simulation
+            .on_host(move |address, _| write_until_lost(address, load, Rc::clone(&order), || {}));
         let most_us = if load.is_heavy { 500_000 } else { 80_000 };
         simulation.world.run_for(Duration::from_micros(simulation.draw(1_000..most_us)));
         let shared = simulation.shared.take().expect("the drive ran");

@@ -19,6 +19,8 @@ use csd_nvme::status::Status;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Buffer, Class, core_local, spawn};
 
+pub use crate::writer::content;
+
 /// The users' namespace, which has an index of either kind.
 pub const NSID: u16 = 2;
 /// Size of the smallest drive, bytes.
@@ -211,12 +213,6 @@ pub fn keys_of(shard: usize) -> impl Iterator<Item = Key> {
 pub fn keys_in(nsid: u16, shard: usize) -> impl Iterator<Item = Key> {
     let all = (0u32..).map(|number| Key::new(&number.to_be_bytes()).unwrap());
     all.filter(move |key| shard_of(&(nsid, *key)) == shard)
-}
-
-/// Returns bytes that differ from those of another number.
-pub fn content(number: u64, bytes: usize) -> Vec<u8> {
-    let words = (0u64..).map(|word| number << 24 | word);
-    words.flat_map(u64::to_le_bytes).take(bytes).collect()
 }
 
 pub async fn store(core: &Core, key: Key, value: &[u8]) -> Result<(), Status> {

@@ -45,6 +45,7 @@ mod tunnel_lives;
 mod tunnel_waits;
 mod uncertain;
 mod workload;
+mod writer;
 
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -56,6 +56,8 @@ pub struct Known {
     pub when_done: Option<Box<dyn FnOnce()>>,
     /// True to store values so large that the log must be cleaned.
     pub heavy: bool,
+    /// True if a change of namespace 2 is durable only after a Flush.
+    pub cached: bool,
     pub counter: u64,
     /// Connections made by a host that came back.
     pub connections: u64,
@@ -142,9 +144,11 @@ async fn work_kv(worker: u64, shards: u32, controller: &Controller, known: &Shar
     let nsid: u16 = if worker == 0 { 2 } else { 3 };
     let kv = Kv::open(controller, nsid.into()).expect("kv namespaces");
     let own = keys_of(worker, nsid, shards);
+    let is_cached = nsid == 2 && known.borrow().cached;
     loop {
         let number = own[usize::try_from(random_u64()).unwrap() % own.len()];
         let done = match random_u64() % 8 {
+            0 if is_cached => flush_keys(&kv, &own, known).await,
             0 | 1 => delete(&kv, number, known).await,
             2 | 3 => retrieve(&kv, number, known).await,
             _ => store(&kv, number, known).await,
@@ -170,18 +174,33 @@ async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
     known.borrow_mut().kv.asked(number, state.clone());
     let stored = kv.store(&key(number), vec![Buffer::from_slice(&value)], 0).await;
     stored.map_err(|error| refused(known, &error))?;
+    answered(known, number, state);
+    Ok(())
+}
+
+/// Records the answer of a change.
+fn answered(known: &Shared, number: u64, state: State) {
     let mut known = known.borrow_mut();
     known.kv.acknowledged(number, state.clone());
-    known.kv.durable(number, state);
-    Ok(())
+    if !known.cached || number >= KEYS_PER_WORKER {
+        known.kv.durable(number, state);
+    }
 }
 
 async fn delete(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
     known.borrow_mut().kv.asked(number, None);
     kv.delete(&key(number)).await.map_err(|error| refused(known, &error))?;
+    answered(known, number, None);
+    Ok(())
+}
+
+async fn flush_keys(kv: &Kv, own: &[u64], known: &Shared) -> Result<(), ()> {
+    kv.flush().await.map_err(|error| refused(known, &error))?;
     let mut known = known.borrow_mut();
-    known.kv.acknowledged(number, None);
-    known.kv.durable(number, None);
+    for number in own {
+        let current = known.kv.current(*number);
+        known.kv.durable(*number, current);
+    }
     Ok(())
 }
 
