@@ -1,13 +1,41 @@
 //! Keys, values and errors between Python and Rust.
 //!
-//! Invariant: a buffer of Python is read and written only while the interpreter is held.
+//! Invariant: a buffer of Python is read and written only while the interpreter is held. An object
+//! of type `bytes` never changes, so it is read at any time.
 
 use csd_client::{Key, Status};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 use crate::{Closed, ConnectionLost, Error, KeyExists};
+
+/// A value to store.
+pub(crate) enum Value {
+    /// An object of type `bytes`, not copied.
+    Bytes(PyBackedBytes),
+    /// A copy of another buffer.
+    Copy(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Copy(copy) => copy,
+        }
+    }
+}
+
+/// Returns a value of Python that has the buffer protocol.
+pub(crate) fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(bytes) = value.downcast::<PyBytes>() {
+        return Ok(Value::Bytes(bytes.clone().into()));
+    }
+    bytes_of(value.py(), &PyBuffer::get(value)?).map(Value::Copy)
+}
 
 /// Returns a copy of a buffer's bytes.
 pub(crate) fn bytes_of(py: Python<'_>, buffer: &PyBuffer<u8>) -> PyResult<Vec<u8>> {

@@ -98,9 +98,19 @@ impl Client {
     ///
     /// # Errors
     /// As [`Session::put`].
-    pub fn put_value(&self, key: &Key, value: Vec<u8>, options: u8) -> Result<(), Error> {
+    pub fn put_value(
+        &self,
+        key: &Key,
+        value: impl AsRef<[u8]> + Send + 'static,
+        options: u8,
+    ) -> Result<(), Error> {
         let key = *key;
-        self.call(async move |session| session.put(&key, &value, options).await)
+        // The value comes back to this thread, which drops it.
+        let (put, _value) = self.call(async move |session| {
+            let put = session.put(&key, value.as_ref(), options).await;
+            Ok((put, value))
+        })?;
+        put
     }
 
     /// Returns a value; `None` if the key does not exist.
@@ -185,10 +195,25 @@ impl Client {
     /// # Errors
     /// As [`Session::put_object`]; [`Error::KeyLength`].
     pub fn put_object(&self, key: &[u8], bytes: &[u8], options: u8) -> Result<Put, Error> {
-        let (key, bytes) = (key_of(key)?, bytes.to_vec());
-        self.call(async move |session| {
-            session.put_object(&key, &mut &bytes[..], options, &|_| {}).await
-        })
+        self.put_object_value(&key_of(key)?, bytes.to_vec(), options)
+    }
+
+    /// Stores an object that the caller gives away, which saves a copy.
+    ///
+    /// # Errors
+    /// As [`Session::put_object`].
+    pub fn put_object_value(
+        &self,
+        key: &Key,
+        object: impl AsRef<[u8]> + Send + 'static,
+        options: u8,
+    ) -> Result<Put, Error> {
+        let key = *key;
+        let (put, _object) = self.call(async move |session| {
+            let put = session.put_object(&key, &mut object.as_ref(), options, &|_| {}).await;
+            Ok((put, object))
+        })?;
+        put
     }
 
     /// Returns an object of any length; `None` if the key does not exist.
