@@ -135,7 +135,8 @@ fn json_of_every_command_is_as_the_page_says() {
         program deactivate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program unload 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         kv put x.bin k --drive d0;kv get k kept --drive d0;kv exists k --drive URL;\
-        kv ls --drive d0;kv gc --drive d0;kv info --drive d0;kv rm k --drive d0;\
+        kv ls --drive d0;kv gc --drive d0;kv flush --drive d0;kv info --drive d0;\
+        kv rm k --drive d0;\
         secret new;secret new --nqn nqn.2026-11.io.csdstore:host;array down"
         .split(';')
     {

@@ -20,7 +20,7 @@
 //! - [`transfer`]: objects to files and back
 //! - [`tunnel`]: network namespaces ([`netns`]) that drives join; [`tunnel_faults`]: connections
 //!   that go on
-//! - [`kv`]: values and long objects of a key-value namespace
+//! - [`kv`]: values and long objects of a key-value namespace; [`volatile`]: its volatile cache
 //! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
@@ -96,4 +96,5 @@ mod subjects;
 mod transfer;
 mod tunnel;
 mod tunnel_faults;
+mod volatile;
 mod ways;

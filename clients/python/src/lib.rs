@@ -1,8 +1,9 @@
 //! Native part of the Python package `csdstore`: bytes in, bytes out, no policy.
 //!
-//! Buffers of Python are copied while the interpreter is held; waiting happens without it. The
-//! package around it (`python/csdstore`) has the interfaces for people. Invariants: the client's
-//! own thread never takes the interpreter's lock; no call holds that lock while it waits.
+//! Buffers of Python are copied while the interpreter is held, except `bytes`, which never change;
+//! waiting happens without it. The package around it (`python/csdstore`) has the interfaces for
+//! people. Invariants: the client's own thread never takes the interpreter's lock; no call holds
+//! that lock while it waits.
 
 mod array;
 mod convert;
@@ -14,9 +15,9 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use csd_client::{Client, Key, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
+use csd_client::{Client, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
 
-use convert::{bytes_of, fill, key_of};
+use convert::{bytes_of, fill, key_of, value_of};
 use waiting::wait;
 
 pyo3::create_exception!(_csdstore, Error, pyo3::exceptions::PyException, "A call failed.");
@@ -34,16 +35,10 @@ struct Native {
     queue: queue::Queue,
 }
 
-/// Returns key, value and options of a Store.
-fn store_of(
-    py: Python<'_>,
-    (key, value): (&PyBuffer<u8>, &PyBuffer<u8>),
-    if_absent: bool,
-    if_exists: bool,
-) -> PyResult<(Key, Vec<u8>, u8)> {
+/// Returns the options of a Store.
+fn options_of(if_absent: bool, if_exists: bool) -> u8 {
     let absent = if if_absent { STORE_IF_ABSENT } else { 0 };
-    let options = absent | if if_exists { STORE_IF_EXISTS } else { 0 };
-    Ok((key_of(py, key)?, bytes_of(py, value)?, options))
+    absent | if if_exists { STORE_IF_EXISTS } else { 0 }
 }
 
 #[pymethods]
@@ -69,12 +64,12 @@ impl Native {
         &self,
         py: Python<'_>,
         key: PyBuffer<u8>,
-        value: PyBuffer<u8>,
+        value: &Bound<'_, PyAny>,
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
-        wait(py, || self.client.put_value(&key, value, options))
+        let (key, value) = (key_of(py, &key)?, value_of(value)?);
+        wait(py, || self.client.put_value(&key, value, options_of(if_absent, if_exists)))
     }
 
     fn get<'py>(
@@ -113,12 +108,13 @@ impl Native {
         &self,
         py: Python<'_>,
         key: PyBuffer<u8>,
-        value: PyBuffer<u8>,
+        value: &Bound<'_, PyAny>,
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<u32> {
-        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
-        let put = wait(py, || self.client.put_object(key.as_bytes(), &value, options))?;
+        let (key, value) = (key_of(py, &key)?, value_of(value)?);
+        let options = options_of(if_absent, if_exists);
+        let put = wait(py, || self.client.put_object_value(&key, value, options))?;
         Ok(put.pieces)
     }
 
@@ -141,6 +137,10 @@ impl Native {
     fn keys(&self, py: Python<'_>, prefix: PyBuffer<u8>, pieces: bool) -> PyResult<KeyIterator> {
         let keys = self.client.keys(&bytes_of(py, &prefix)?);
         Ok(KeyIterator { keys: std::sync::Mutex::new(keys), pieces })
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        wait(py, || self.client.flush())
     }
 
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -175,7 +175,8 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
+        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
+        let options = options_of(if_absent, if_exists);
         let put = csd_client::Operation::Put { key, value, options };
         self.queue.submit(py, &self.client, token, put)
     }

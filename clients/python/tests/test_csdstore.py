@@ -19,6 +19,7 @@ def test_it_is_a_mapping_of_values_of_any_length(drive: Drive) -> None:
         long = os.urandom(3 * most + 1)
         kv["short"] = b"value"
         kv[b"long"] = long
+        kv.flush()
         assert kv["short"] == b"value"
         assert kv[b"long"] == long
         assert sorted(kv) == [b"long", b"short"]

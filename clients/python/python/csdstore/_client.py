@@ -83,6 +83,10 @@ class Client(MutableMapping[Key, bytes]):
         """Iterate over keys in the drive's order, with ``pieces`` also over those of pieces."""
         return self._native.keys(raw(prefix), pieces)
 
+    def flush(self) -> None:
+        """Wait until every change is durable that was answered before, to any host."""
+        self._native.flush()
+
     def info(self) -> dict[str, int | str]:
         """Return size, use and limits of the namespace."""
         return self._native.info()

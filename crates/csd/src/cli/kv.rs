@@ -47,6 +47,16 @@ Examples:
   csd kv gc --delete                         delete it, unless it grows within a minute
   csd kv gc --delete --wait 3600             the same, for hosts that may pause for an hour")]
     Gc(Gc),
+    /// Wait until everything that was stored or deleted before is durable
+    ///
+    /// A drive with a volatile write cache, such as one that runs with --volatile-cache, answers a
+    /// Store before it is durable. Flush covers all changes that were answered before, of any key
+    /// and any host. A drive without such a cache answers at once.
+    #[command(after_help = "\
+Examples:
+  csd kv flush
+  csd kv flush --drive nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:drive")]
+    Flush(Where),
     /// Show a namespace's size, use and limits
     Info(Where),
 }
@@ -167,6 +177,7 @@ impl Kv {
             Self::Range(_) => "range",
             Self::Rm(_) => "rm",
             Self::Gc(_) => "gc",
+            Self::Flush(_) => "flush",
             Self::Info(_) => "info",
         };
         format!("kv {word}")

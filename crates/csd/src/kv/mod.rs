@@ -40,6 +40,7 @@ pub(crate) fn kv(command: Kv, context: &Context) -> Result<Report, Failure> {
         Kv::Range(options) => range::range(&options, context),
         Kv::Rm(options) => rm(&options, context),
         Kv::Gc(options) => gc::gc(&options, context),
+        Kv::Flush(at) => flush(&at, context),
         Kv::Info(at) => info(&at, context),
     }
 }
@@ -189,6 +190,16 @@ fn rm(options: &Keys, context: &Context) -> Result<Report, Failure> {
         [key] => remove(key),
         keys => each(keys, context, remove),
     }
+}
+
+fn flush(at: &Where, context: &Context) -> Result<Report, Failure> {
+    let flush = async |session: &Session| {
+        session.flush().await?;
+        Ok(session.address().to_string())
+    };
+    let url = with_session(at, context, flush)??;
+    let text = format!("{}: everything stored before is durable\n", context.shown(&url));
+    Ok(Report::new(text, json!({ "url": url })))
 }
 
 fn info(at: &Where, context: &Context) -> Result<Report, Failure> {
