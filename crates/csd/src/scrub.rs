@@ -1,4 +1,4 @@
-//! `csd scrub`: the drives check the chunks of objects.
+//! `csd scrub`: the drives check the pieces of objects.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -86,27 +86,31 @@ async fn entries(
 
 fn report(whole: &Whole) -> Report {
     let Whole { objects, found, .. } = whole;
+    let of_bad = match found.bad.len() {
+        0 => "no damage".to_owned(),
+        1 => "1 piece is bad".to_owned(),
+        bad => format!("{bad} pieces are bad"),
+    };
     let mut text = format!(
-        "{} objects, {} chunks, {} read: {}\n",
+        "{} objects, {} chunks, {} parity pieces, {} read: {of_bad}\n",
         grouped(*objects),
         grouped(found.chunks),
+        grouped(found.parity),
         size(found.bytes),
-        match found.bad.len() {
-            0 => "no damage".to_owned(),
-            1 => "1 chunk is bad".to_owned(),
-            bad => format!("{bad} chunks are bad"),
-        }
     );
     if !found.bad.is_empty() {
         let mut table = Table::new(&[
             ("object", Align::Left),
-            ("chunk", Align::Right),
+            ("piece", Align::Right),
             ("drive", Align::Left),
             ("cause", Align::Left),
         ]);
-        for Bad { object, chunk, drive, cause } in &found.bad {
-            let cause = cause.name().to_owned();
-            table.row(vec![object.clone(), chunk.to_string(), drive.clone(), cause]);
+        for Bad { object, stripe, piece, drive, cause } in &found.bad {
+            let piece = match stripe {
+                Some(stripe) => format!("{stripe}:{piece}"),
+                None => piece.to_string(),
+            };
+            table.row(vec![object.clone(), piece, drive.clone(), cause.name().to_owned()]);
         }
         text += &table.render();
     }
@@ -120,12 +124,12 @@ fn report(whole: &Whole) -> Report {
     let mut report = Report::new(text, result(whole));
     if !found.bad.is_empty() {
         report.warn(format!(
-            "{} chunks are bad: put these objects again from their sources",
-            found.bad.len()
+            "{of_bad}: `csd get` computes those of protected objects from others; put other \
+             objects again from their sources"
         ));
     }
-    for Unread { object, drive, chunks, why } in &found.unread {
-        report.warn(format!("{chunks} chunks of object {object:?} were not read: {drive}: {why}"));
+    for Unread { object, drive, pieces, why } in &found.unread {
+        report.warn(format!("{pieces} pieces of object {object:?} were not read: {drive}: {why}"));
     }
     for down in &whole.down {
         report.warn(down.clone());
@@ -138,8 +142,8 @@ fn result(whole: &Whole) -> Value {
     let bad = found.bad.iter().map(|bad| {
         json!({
             "object": bad.object,
-            "stripe": null,
-            "piece": bad.chunk,
+            "stripe": bad.stripe,
+            "piece": bad.piece,
             "page": null,
             "drive": bad.drive,
             "cause": bad.cause.name(),
@@ -147,12 +151,13 @@ fn result(whole: &Whole) -> Value {
         })
     });
     let unread = found.unread.iter().map(|unread| {
-        let Unread { object, drive, chunks, why } = unread;
-        json!({ "object": object, "drive": drive, "chunks": chunks, "why": why })
+        let Unread { object, drive, pieces, why } = unread;
+        json!({ "object": object, "drive": drive, "chunks": pieces, "why": why })
     });
     json!({
         "objects": objects,
         "chunks": found.chunks,
+        "parity": found.parity,
         "bytes": found.bytes,
         "unknown": found.unknown,
         "bad": bad.collect::<Vec<Value>>(),
