@@ -40,7 +40,7 @@ fn filled(array: &Array) -> [Vec<u8>; 2] {
 
 /// Runs a scrub; asserts the documented fields and returns the result.
 #[track_caller]
-fn scrubbed(array: &Array, more: &[&str], code: i32) -> Value {
+pub(crate) fn scrubbed(array: &Array, more: &[&str], code: i32) -> Value {
     let done = array.csd(&[&["scrub", "--json"], more].concat());
     assert_eq!(done.code, code, "{}{}", done.text(), done.stderr);
     let result = done.json()["result"].clone();

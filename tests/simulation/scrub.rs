@@ -21,7 +21,7 @@ use csd_reactor::{CoreId, Listener};
 use csd_store::array::{Array, ArrayFile, Plan};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, On, PutOptions};
-use csd_store::scrub::{self, Bad, Cause, Limits, Scrubbed};
+use csd_store::scrub::{self, Bad, Cause, Limits, Proof, Scrubbed};
 use csd_store::source::Source;
 
 use crate::{DRIVE_BYTES, LIMIT, seeds};
@@ -144,8 +144,8 @@ impl Lane {
         usize::try_from(self.world.random_u64() % below as u64).unwrap()
     }
 
-    fn scrub(&self) -> Scrubbed {
-        let whole: Rc<RefCell<Scrubbed>> = Rc::default();
+    fn scrub(&self) -> (Scrubbed, Proof) {
+        let whole: Rc<RefCell<(Scrubbed, Proof)>> = Rc::default();
         let found = Rc::clone(&whole);
         self.on_host(move || {
             let found = Rc::clone(&found);
@@ -156,7 +156,9 @@ impl Lane {
                 for object in OBJECTS {
                     let entry = object::lookup(&array, object.name).await.expect("it is there");
                     let one = scrub::scrub(&array, &entry, &limits).await.expect("scrubbed");
-                    found.borrow_mut().add(one);
+                    let proof = scrub::prove(&array, &entry, &one, &limits).await.expect("proven");
+                    found.borrow_mut().0.add(one);
+                    found.borrow_mut().1.add(proof);
                 }
             }
         });
@@ -209,26 +211,33 @@ fn flipped_bits_are_found_by_piece_and_nothing_else_is_reported() {
     for seed in seeds().step_by(10) {
         let lane = Lane::new(seed);
         lane.on_host(put_all);
-        let clean = lane.scrub();
+        let (clean, proof) = lane.scrub();
         let counted = (clean.chunks, clean.parity, clean.bytes, clean.unknown);
         assert_eq!(counted, (111, 20, bytes as u64, 0), "seed {seed}: {clean:?}");
         assert_eq!((clean.bad, clean.unread), (vec![], vec![]), "seed {seed}");
+        assert_eq!((proof.proven, proof.unproven, proof.bad), (20, 0, vec![]), "seed {seed}");
         let mut expected: BTreeSet<Bad> = BTreeSet::new();
         for _ in 0..lane.draw(8) {
             let (object, Piece { stripe, piece, is_value, bytes }) = &all[lane.draw(all.len())];
             let (object, stripe, piece) = (OBJECTS[*object].name.to_owned(), *stripe, *piece);
             let is_it =
-                |bad: &Bad| (&bad.object, bad.stripe, bad.piece) == (&object, stripe, piece);
+                |bad: &Bad| (&bad.object, bad.stripe, bad.piece) == (&object, stripe, Some(piece));
             // A piece short enough to be found twice is left alone.
             if bytes.len() >= 64 && !expected.iter().any(is_it) {
-                let drive = format!("d{}", lane.flip(bytes));
+                let (drive, piece) = (Some(format!("d{}", lane.flip(bytes))), Some(piece));
                 let cause = if *is_value { Cause::Unreadable } else { Cause::Differs };
                 expected.insert(Bad { object, stripe, piece, drive, cause });
             }
         }
-        let found = lane.scrub();
+        let (found, proof) = lane.scrub();
         assert_eq!(found.bad, expected.iter().cloned().collect::<Vec<_>>(), "seed {seed}");
         assert_eq!((found.chunks, found.bytes), (111, bytes as u64), "seed {seed}");
+        // Exactly the damaged stripes are left out.
+        let of_stripe = |bad: &Bad| Some((bad.object.clone(), bad.stripe?));
+        let damaged: BTreeSet<_> = expected.iter().filter_map(of_stripe).collect();
+        let left_out = damaged.len() as u64;
+        assert_eq!((proof.proven, proof.unproven), (20 - left_out, left_out), "seed {seed}");
+        assert_eq!(proof.bad, [], "seed {seed}");
         flipped += expected.len();
     }
     assert!(flipped > 0, "no bit was flipped");

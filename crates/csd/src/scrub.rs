@@ -8,7 +8,7 @@ use csd_reactor::{Class, spawn, stop_requested};
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object;
-use csd_store::scrub::{self, Bad, Limits, Scrubbed, Unread};
+use csd_store::scrub::{self, Bad, Limits, Proof, Scrubbed, Unread};
 use serde_json::{Value, json};
 
 use crate::cli::scrub::Scrub;
@@ -23,6 +23,8 @@ use crate::units::{grouped, size};
 struct Whole {
     objects: u64,
     found: Scrubbed,
+    /// Proof of the stripes, if it was asked for.
+    proof: Option<Proof>,
     /// Object at which it was interrupted.
     interrupted: Option<String>,
     /// Drives that are down.
@@ -34,9 +36,10 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
     let bar = Bar::new(context, "scrub", None);
     let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
     let (names, from, rate) = (options.names.clone(), options.from.clone(), options.rate);
+    let is_deep = options.deep;
     let whole = context.with_array(async move |array: &Array| {
         let entries = entries(array, &names, from.as_deref()).await?;
-        total.set(entries.iter().map(|entry| entry.bytes).sum());
+        total.set(entries.iter().map(|entry| scrub::bytes(entry, is_deep)).sum());
         let stop = Rc::new(Cell::new(false));
         let asked = Rc::clone(&stop);
         let _ended_with_the_core = spawn(Class::System, async move {
@@ -45,8 +48,15 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
         });
         let limits = Limits { bytes_per_s: rate, stop: Rc::clone(&stop), progress };
         let mut whole = Whole { down: array.down(), ..Whole::default() };
+        whole.proof = is_deep.then(Proof::default);
         for entry in &entries {
-            whole.found.add(scrub::scrub(array, entry, &limits).await?);
+            let mut found = scrub::scrub(array, entry, &limits).await?;
+            if let Some(proof) = whole.proof.as_mut().filter(|_| !stop.get()) {
+                let mut of_object = scrub::prove(array, entry, &found, &limits).await?;
+                found.bad.append(&mut of_object.bad);
+                proof.add(of_object);
+            }
+            whole.found.add(found);
             if stop.get() {
                 whole.interrupted = Some(entry.name.clone());
                 break;
@@ -106,13 +116,23 @@ fn report(whole: &Whole) -> Report {
             ("cause", Align::Left),
         ]);
         for Bad { object, stripe, piece, drive, cause } in &found.bad {
-            let piece = match stripe {
-                Some(stripe) => format!("{stripe}:{piece}"),
-                None => piece.to_string(),
+            let piece = match (stripe, piece) {
+                (Some(stripe), Some(piece)) => format!("{stripe}:{piece}"),
+                (Some(stripe), None) => format!("stripe {stripe}"),
+                (None, piece) => piece.map_or_else(String::new, |piece| piece.to_string()),
             };
-            table.row(vec![object.clone(), piece, drive.clone(), cause.name().to_owned()]);
+            let drive = drive.clone().unwrap_or_default();
+            table.row(vec![object.clone(), piece, drive, cause.name().to_owned()]);
         }
         text += &table.render();
+    }
+    if let Some(proof) = &whole.proof {
+        text += &format!(
+            "{} stripes are code words, {} read, {} crossed the network\n",
+            grouped(proof.proven),
+            size(proof.bytes),
+            size(proof.crossed_bytes)
+        );
     }
     if found.unknown > 0 {
         text += &format!(
@@ -127,6 +147,10 @@ fn report(whole: &Whole) -> Report {
             "{of_bad}: `csd get` computes those of protected objects from others; put other \
              objects again from their sources"
         ));
+    }
+    if let Some(proof) = whole.proof.as_ref().filter(|proof| proof.unproven > 0) {
+        let count = proof.unproven;
+        report.warn(format!("{count} stripes are not proven: pieces of them were not read"));
     }
     for Unread { object, drive, pieces, why } in &found.unread {
         report.warn(format!("{pieces} pieces of object {object:?} were not read: {drive}: {why}"));
@@ -154,6 +178,15 @@ fn result(whole: &Whole) -> Value {
         let Unread { object, drive, pieces, why } = unread;
         json!({ "object": object, "drive": drive, "chunks": pieces, "why": why })
     });
+    let deep = whole.proof.as_ref().map(|proof| {
+        let Proof { proven, unproven, bytes, crossed_bytes, .. } = proof;
+        json!({
+            "stripes": proven,
+            "unproven": unproven,
+            "bytes": bytes,
+            "crossed_bytes": crossed_bytes,
+        })
+    });
     json!({
         "objects": objects,
         "chunks": found.chunks,
@@ -162,5 +195,6 @@ fn result(whole: &Whole) -> Value {
         "unknown": found.unknown,
         "bad": bad.collect::<Vec<Value>>(),
         "unread": unread.collect::<Vec<Value>>(),
+        "deep": deep,
     })
 }

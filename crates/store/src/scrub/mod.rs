@@ -8,6 +8,7 @@
 //! drive reads in a second. Invariant: nothing is written, and a piece is reported only after an
 //! execution over it alone has found it bad, or if the entry says that it is missing.
 
+mod deep;
 mod pieces;
 
 use std::cell::Cell;
@@ -25,6 +26,8 @@ use crate::object::{self, Error, Progress};
 use crate::run::program_index;
 use pieces::{Batch, Object, Piece};
 
+pub use deep::{Proof, prove};
+
 /// Cause for which a piece is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
@@ -34,6 +37,8 @@ pub enum Cause {
     Unreadable,
     /// It can be read, and is not the piece that was stored.
     Differs,
+    /// All pieces of the stripe are those that were stored, and are no code word.
+    NoCodeWord,
 }
 
 impl Cause {
@@ -44,11 +49,12 @@ impl Cause {
             Self::Missing => "missing",
             Self::Unreadable => "unreadable",
             Self::Differs => "differs",
+            Self::NoCodeWord => "no-code-word",
         }
     }
 }
 
-/// A bad piece.
+/// A bad piece, or a bad stripe.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bad {
     /// Name of the object.
@@ -56,10 +62,10 @@ pub struct Bad {
     /// Stripe of the piece; `None` if the object is not protected.
     pub stripe: Option<u32>,
     /// Number of the piece in the stripe, parity from n on. If the object is not protected: number
-    /// of the chunk in the object's order.
-    pub piece: u32,
-    /// Name of its drive.
-    pub drive: String,
+    /// of the chunk in the object's order. `None` if the stripe as a whole is bad.
+    pub piece: Option<u32>,
+    /// Name of its drive; `None` if the stripe as a whole is bad.
+    pub drive: Option<String>,
     /// Cause.
     pub cause: Cause,
 }
@@ -123,6 +129,16 @@ struct Work {
     object: Rc<Object>,
     program: u16,
     limits: Limits,
+}
+
+/// Returns the bytes that a scrub of an object reads, and the proof of its stripes if `is_deep`.
+#[must_use]
+pub fn bytes(entry: &Entry, is_deep: bool) -> u64 {
+    let Some(stripes) = entry.protected().and_then(|_| entry.stripes()) else { return entry.bytes };
+    let of_stripe =
+        |stripe| u64::from(stripes.parity_bytes(stripe)) * stripes.scheme().parity() as u64;
+    let once = entry.bytes + (0..stripes.count()).map(of_stripe).sum::<u64>();
+    if is_deep { 2 * once } else { once }
 }
 
 /// Reads the pieces of a sealed object in all its drives at once. If it was asked to stop, the
@@ -222,8 +238,8 @@ async fn one_drive(
 }
 
 fn bad(object: &Object, drive: &str, piece: &Piece, cause: Cause) -> Bad {
-    let (object, drive) = (object.entry.name.clone(), drive.to_owned());
-    Bad { object, stripe: piece.name.stripe, piece: piece.name.piece, drive, cause }
+    let (object, drive) = (object.entry.name.clone(), Some(drive.to_owned()));
+    Bad { object, stripe: piece.name.stripe, piece: Some(piece.name.piece), drive, cause }
 }
 
 impl Work {
@@ -266,27 +282,45 @@ impl Work {
     async fn verify(&self, batch: &Batch) -> Result<Option<Cause>, Error> {
         let drive = &self.drive;
         let plan = Plan::sequential(self.object.entry.chunk_bytes);
-        let places = batch.places(drive.block.block_bytes());
-        let execution = Execution {
-            program: verify::PROGRAM_ID,
-            output: Output::Completion,
-            sources: places.into_iter().map(Into::into).collect(),
-            inline: Vec::new(),
-            parameters: Parameters { plan, spacing: Spacing::default() }.encode(),
-            serial: false,
-            cores: 1,
-        };
+        let parameters = Parameters { plan, spacing: Spacing::default() }.encode();
+        let execution = execution(drive, batch, verify::PROGRAM_ID, parameters);
         let sums = batch.sums();
-        match drive.compute.execute(self.program, &execution).await {
-            Ok(result) => Ok(sums.filter(|sums| result != expected(sums)).map(|_| Cause::Differs)),
-            Err(error) => match error.status() {
-                Some(Status::SOURCE_MISSING) => Ok(Some(Cause::Missing)),
-                Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
-                    Ok(Some(Cause::Unreadable))
-                }
-                _ => Err(Error::command(drive, error)),
-            },
-        }
+        Ok(match execute(drive, self.program, &execution).await? {
+            Ok(result) => sums.filter(|sums| result != expected(sums)).map(|_| Cause::Differs),
+            Err(cause) => Some(cause),
+        })
+    }
+}
+
+/// Executes a program; returns its result, or the cause for which its pieces cannot be read.
+async fn execute(
+    drive: &Drive,
+    program: u16,
+    execution: &Execution,
+) -> Result<Result<u64, Cause>, Error> {
+    match drive.compute.execute(program, execution).await {
+        Ok(result) => Ok(Ok(result)),
+        Err(error) => match error.status() {
+            Some(Status::SOURCE_MISSING) => Ok(Err(Cause::Missing)),
+            Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
+                Ok(Err(Cause::Unreadable))
+            }
+            _ => Err(Error::command(drive, error)),
+        },
+    }
+}
+
+/// Returns an execution of a program that gives a result alone.
+fn execution(drive: &Drive, batch: &Batch, program: u64, parameters: Vec<u8>) -> Execution {
+    let places = batch.places(drive.block.block_bytes());
+    Execution {
+        program,
+        output: Output::Completion,
+        sources: places.into_iter().map(Into::into).collect(),
+        inline: Vec::new(),
+        parameters,
+        serial: false,
+        cores: 1,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::extent::byte_ranges;
 use crate::layout::{Layout, Stripes};
 
 /// Most bytes of an execution, so that a budget is kept evenly.
-const BATCH_BYTES: u64 = 32 << 20;
+pub(super) const BATCH_BYTES: u64 = 32 << 20;
 
 /// Name of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
