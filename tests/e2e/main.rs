@@ -89,6 +89,7 @@ mod proxy;
 mod range;
 mod reconnect;
 mod scrub;
+mod scrub_deep;
 mod secrets;
 mod single;
 mod sources;

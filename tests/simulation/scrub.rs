@@ -1,4 +1,4 @@
-//! Scrub: bits that flip at rest while drives serve are found by object, chunk and drive, and
+//! Scrub: bits that flip at rest while drives serve are found by object, piece and drive, and
 //! nothing else is reported.
 
 use std::cell::{Cell, RefCell};
@@ -15,20 +15,34 @@ use csd_drive::media::{Media, Memory};
 use csd_drive::transport::accept;
 use csd_initiator::Options;
 use csd_kernels::ElementType;
+use csd_kernels::erasure::{Code, scalar};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{CoreId, Listener};
 use csd_store::array::{Array, ArrayFile, Plan};
+use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, On, PutOptions};
-use csd_store::scrub::{self, Cause, Limits, Scrubbed};
+use csd_store::scrub::{self, Bad, Cause, Limits, Proof, Scrubbed};
 use csd_store::source::Source;
 
 use crate::{DRIVE_BYTES, LIMIT, seeds};
 
 const DRIVES: usize = 3;
 const CHUNK_BYTES: usize = 8192;
-/// Objects: name, placement, bytes. The last chunk of each is short.
-const OBJECTS: [(&str, On, usize); 2] =
-    [("b", On::Block, 30 * CHUNK_BYTES + 1000), ("v", On::Kv, 40 * CHUNK_BYTES + 77)];
+/// An object; its last chunk is short.
+struct Object {
+    name: &'static str,
+    on: On,
+    bytes: usize,
+    /// True if it has the code rs:2+1.
+    is_protected: bool,
+}
+
+const OBJECTS: [Object; 4] = [
+    Object { name: "b", on: On::Block, bytes: 30 * CHUNK_BYTES + 1000, is_protected: false },
+    Object { name: "p", on: On::Block, bytes: 20 * CHUNK_BYTES + 5, is_protected: true },
+    Object { name: "q", on: On::Kv, bytes: 17 * CHUNK_BYTES + 4097, is_protected: true },
+    Object { name: "v", on: On::Kv, bytes: 40 * CHUNK_BYTES + 77, is_protected: false },
+];
 const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
 
 fn ip(index: usize) -> Ipv4Addr {
@@ -45,11 +59,42 @@ fn plan() -> Plan {
     Plan::new(&ArrayFile::parse(&text).unwrap())
 }
 
-/// Returns the bytes of an object; no two chunks begin alike.
+/// Returns the bytes of an object; no two pieces begin alike.
 fn content(object: usize) -> Vec<u8> {
     let word = |index: u64| (index << 8 | object as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let words = (1..).flat_map(|index| word(index).to_le_bytes());
-    words.take(OBJECTS[object].2).collect()
+    words.take(OBJECTS[object].bytes).collect()
+}
+
+/// A piece as a scrub names it, with its bytes.
+struct Piece {
+    stripe: Option<u32>,
+    piece: u32,
+    is_value: bool,
+    bytes: Vec<u8>,
+}
+
+/// Returns all pieces of an object.
+fn pieces(object: usize) -> Vec<Piece> {
+    let (Object { on, is_protected, .. }, bytes) = (&OBJECTS[object], content(object));
+    let chunks: Vec<&[u8]> = bytes.chunks(CHUNK_BYTES).collect();
+    let (is_value, width) = (*on == On::Kv, if *is_protected { 2 } else { chunks.len() });
+    let mut pieces = Vec::new();
+    for (stripe, data) in (0..).zip(chunks.chunks(width)) {
+        let stripe = is_protected.then_some(stripe);
+        let of = |(piece, bytes): (u32, &&[u8])| Piece {
+            stripe,
+            piece,
+            is_value,
+            bytes: bytes.to_vec(),
+        };
+        pieces.extend((0..).zip(data).map(of));
+        if *is_protected {
+            let bytes = scalar::parity(&Code::new(2, 1).unwrap(), 0, data);
+            pieces.push(Piece { stripe, piece: 2, is_value: true, bytes });
+        }
+    }
+    pieces
 }
 
 struct Lane {
@@ -99,8 +144,8 @@ impl Lane {
         usize::try_from(self.world.random_u64() % below as u64).unwrap()
     }
 
-    fn scrub(&self) -> Scrubbed {
-        let whole: Rc<RefCell<Scrubbed>> = Rc::default();
+    fn scrub(&self) -> (Scrubbed, Proof) {
+        let whole: Rc<RefCell<(Scrubbed, Proof)>> = Rc::default();
         let found = Rc::clone(&whole);
         self.on_host(move || {
             let found = Rc::clone(&found);
@@ -108,41 +153,41 @@ impl Lane {
                 let array = Array::connect(&plan(), &Options::default()).await;
                 let progress = Arc::new(|_| {}) as object::Progress;
                 let limits = Limits { bytes_per_s: None, stop: Rc::default(), progress };
-                for (name, ..) in OBJECTS {
-                    let entry = object::lookup(&array, name).await.expect("it is there");
+                for object in OBJECTS {
+                    let entry = object::lookup(&array, object.name).await.expect("it is there");
                     let one = scrub::scrub(&array, &entry, &limits).await.expect("scrubbed");
-                    found.borrow_mut().add(one);
+                    let proof = scrub::prove(&array, &entry, &one, &limits).await.expect("proven");
+                    found.borrow_mut().0.add(one);
+                    found.borrow_mut().1.add(proof);
                 }
             }
         });
         whole.take()
     }
 
-    /// Flips a bit of a chunk; returns the index of its drive.
-    fn flip(&self, object: usize, chunk: usize) -> usize {
-        let bytes = content(object);
-        let chunk = bytes.chunks(CHUNK_BYTES).nth(chunk).unwrap();
+    /// Flips a bit of a piece; returns the index of its drive.
+    fn flip(&self, piece: &[u8]) -> usize {
         for (index, medium) in self.media.iter().enumerate() {
             let mut stored = vec![0; usize::try_from(DRIVE_BYTES).unwrap()];
             medium.read(0, &mut stored);
             // Values and blocks begin at multiples of 64.
-            let found = stored.chunks(64).position(|piece| piece == &chunk[..64]);
+            let found = stored.chunks(64).position(|at| at == &piece[..64]);
             let Some(place) = found else { continue };
-            let at = place * 64 + self.draw(chunk.len());
+            let at = place * 64 + self.draw(piece.len());
             medium.write(at as u64, &[stored[at] ^ 1 << self.draw(8)]);
             return index;
         }
-        panic!("no medium has the chunk");
+        panic!("no medium has the piece");
     }
 }
 
 /// Puts the objects.
 async fn put_all() {
     let array = Array::connect(&plan(), &Options::default()).await;
-    for (object, (name, on, _)) in OBJECTS.into_iter().enumerate() {
+    for (object, Object { name, on, is_protected, .. }) in OBJECTS.into_iter().enumerate() {
         let bytes = Box::new(io::Cursor::new(content(object)));
         let options = PutOptions {
-            protect: None,
+            protect: is_protected.then(|| Scheme::new(2, 1).unwrap()),
             name: name.to_owned(),
             on,
             chunk_bytes: Some(CHUNK_BYTES as u64),
@@ -156,35 +201,43 @@ async fn put_all() {
 }
 
 #[test]
-fn flipped_bits_are_found_by_chunk_and_nothing_else_is_reported() {
+fn flipped_bits_are_found_by_piece_and_nothing_else_is_reported() {
     let mut flipped = 0;
+    let all: Vec<(usize, Piece)> = (0..OBJECTS.len())
+        .flat_map(|object| pieces(object).into_iter().map(move |piece| (object, piece)))
+        .collect();
+    let bytes: usize = all.iter().map(|(_, piece)| piece.bytes.len()).sum();
     // Each seed searches all media: a tenth of the lane's seeds are enough.
     for seed in seeds().step_by(10) {
         let lane = Lane::new(seed);
         lane.on_host(put_all);
-        let clean = lane.scrub();
-        let bytes: usize = OBJECTS.iter().map(|(.., bytes)| bytes).sum();
-        let counted = (clean.chunks, clean.bytes, clean.unknown);
-        assert_eq!(counted, (72, bytes as u64, 0), "seed {seed}: {clean:?}");
+        let (clean, proof) = lane.scrub();
+        let counted = (clean.chunks, clean.parity, clean.bytes, clean.unknown);
+        assert_eq!(counted, (111, 20, bytes as u64, 0), "seed {seed}: {clean:?}");
         assert_eq!((clean.bad, clean.unread), (vec![], vec![]), "seed {seed}");
-        let mut expected: BTreeSet<(&str, u32, String, Cause)> = BTreeSet::new();
+        assert_eq!((proof.proven, proof.unproven, proof.bad), (20, 0, vec![]), "seed {seed}");
+        let mut expected: BTreeSet<Bad> = BTreeSet::new();
         for _ in 0..lane.draw(8) {
-            let object = lane.draw(OBJECTS.len());
-            let (name, on, bytes) = OBJECTS[object];
-            let chunk = lane.draw(bytes.div_ceil(CHUNK_BYTES));
-            let number = u32::try_from(chunk).unwrap();
-            let cause = if on == On::Kv { Cause::Unreadable } else { Cause::Differs };
-            if expected.iter().all(|(other, at, ..)| (*other, *at) != (name, number)) {
-                let drive = format!("d{}", lane.flip(object, chunk));
-                expected.insert((name, number, drive, cause));
+            let (object, Piece { stripe, piece, is_value, bytes }) = &all[lane.draw(all.len())];
+            let (object, stripe, piece) = (OBJECTS[*object].name.to_owned(), *stripe, *piece);
+            let is_it =
+                |bad: &Bad| (&bad.object, bad.stripe, bad.piece) == (&object, stripe, Some(piece));
+            // A piece short enough to be found twice is left alone.
+            if bytes.len() >= 64 && !expected.iter().any(is_it) {
+                let (drive, piece) = (Some(format!("d{}", lane.flip(bytes))), Some(piece));
+                let cause = if *is_value { Cause::Unreadable } else { Cause::Differs };
+                expected.insert(Bad { object, stripe, piece, drive, cause });
             }
         }
-        let found = lane.scrub();
-        let bad = found.bad.iter();
-        let bad = bad.map(|bad| (&*bad.object, bad.chunk, bad.drive.clone(), bad.cause));
-        assert_eq!(bad.collect::<BTreeSet<_>>(), expected, "seed {seed}");
-        assert_eq!(found.bad.len(), expected.len(), "seed {seed}");
-        assert_eq!((found.chunks, found.bytes), (72, bytes as u64), "seed {seed}");
+        let (found, proof) = lane.scrub();
+        assert_eq!(found.bad, expected.iter().cloned().collect::<Vec<_>>(), "seed {seed}");
+        assert_eq!((found.chunks, found.bytes), (111, bytes as u64), "seed {seed}");
+        // Exactly the damaged stripes are left out.
+        let of_stripe = |bad: &Bad| Some((bad.object.clone(), bad.stripe?));
+        let damaged: BTreeSet<_> = expected.iter().filter_map(of_stripe).collect();
+        let left_out = damaged.len() as u64;
+        assert_eq!((proof.proven, proof.unproven), (20 - left_out, left_out), "seed {seed}");
+        assert_eq!(proof.bad, [], "seed {seed}");
         flipped += expected.len();
     }
     assert!(flipped > 0, "no bit was flipped");

@@ -1,4 +1,4 @@
-//! `csd scrub`: the drives check the chunks of objects.
+//! `csd scrub`: the drives check the pieces of objects.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use csd_reactor::{Class, spawn, stop_requested};
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object;
-use csd_store::scrub::{self, Bad, Limits, Scrubbed, Unread};
+use csd_store::scrub::{self, Bad, Limits, Proof, Scrubbed, Unread};
 use serde_json::{Value, json};
 
 use crate::cli::scrub::Scrub;
@@ -23,6 +23,8 @@ use crate::units::{grouped, size};
 struct Whole {
     objects: u64,
     found: Scrubbed,
+    /// Proof of the stripes, if it was asked for.
+    proof: Option<Proof>,
     /// Object at which it was interrupted.
     interrupted: Option<String>,
     /// Drives that are down.
@@ -34,9 +36,10 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
     let bar = Bar::new(context, "scrub", None);
     let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
     let (names, from, rate) = (options.names.clone(), options.from.clone(), options.rate);
+    let is_deep = options.deep;
     let whole = context.with_array(async move |array: &Array| {
         let entries = entries(array, &names, from.as_deref()).await?;
-        total.set(entries.iter().map(|entry| entry.bytes).sum());
+        total.set(entries.iter().map(|entry| scrub::bytes(entry, is_deep)).sum());
         let stop = Rc::new(Cell::new(false));
         let asked = Rc::clone(&stop);
         let _ended_with_the_core = spawn(Class::System, async move {
@@ -45,8 +48,15 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
         });
         let limits = Limits { bytes_per_s: rate, stop: Rc::clone(&stop), progress };
         let mut whole = Whole { down: array.down(), ..Whole::default() };
+        whole.proof = is_deep.then(Proof::default);
         for entry in &entries {
-            whole.found.add(scrub::scrub(array, entry, &limits).await?);
+            let mut found = scrub::scrub(array, entry, &limits).await?;
+            if let Some(proof) = whole.proof.as_mut().filter(|_| !stop.get()) {
+                let mut of_object = scrub::prove(array, entry, &found, &limits).await?;
+                found.bad.append(&mut of_object.bad);
+                proof.add(of_object);
+            }
+            whole.found.add(found);
             if stop.get() {
                 whole.interrupted = Some(entry.name.clone());
                 break;
@@ -86,29 +96,43 @@ async fn entries(
 
 fn report(whole: &Whole) -> Report {
     let Whole { objects, found, .. } = whole;
+    let of_bad = match found.bad.len() {
+        0 => "no damage".to_owned(),
+        1 => "1 piece is bad".to_owned(),
+        bad => format!("{bad} pieces are bad"),
+    };
     let mut text = format!(
-        "{} objects, {} chunks, {} read: {}\n",
+        "{} objects, {} chunks, {} parity pieces, {} read: {of_bad}\n",
         grouped(*objects),
         grouped(found.chunks),
+        grouped(found.parity),
         size(found.bytes),
-        match found.bad.len() {
-            0 => "no damage".to_owned(),
-            1 => "1 chunk is bad".to_owned(),
-            bad => format!("{bad} chunks are bad"),
-        }
     );
     if !found.bad.is_empty() {
         let mut table = Table::new(&[
             ("object", Align::Left),
-            ("chunk", Align::Right),
+            ("piece", Align::Right),
             ("drive", Align::Left),
             ("cause", Align::Left),
         ]);
-        for Bad { object, chunk, drive, cause } in &found.bad {
-            let cause = cause.name().to_owned();
-            table.row(vec![object.clone(), chunk.to_string(), drive.clone(), cause]);
+        for Bad { object, stripe, piece, drive, cause } in &found.bad {
+            let piece = match (stripe, piece) {
+                (Some(stripe), Some(piece)) => format!("{stripe}:{piece}"),
+                (Some(stripe), None) => format!("stripe {stripe}"),
+                (None, piece) => piece.map_or_else(String::new, |piece| piece.to_string()),
+            };
+            let drive = drive.clone().unwrap_or_default();
+            table.row(vec![object.clone(), piece, drive, cause.name().to_owned()]);
         }
         text += &table.render();
+    }
+    if let Some(proof) = &whole.proof {
+        text += &format!(
+            "{} stripes are code words, {} read, {} crossed the network\n",
+            grouped(proof.proven),
+            size(proof.bytes),
+            size(proof.crossed_bytes)
+        );
     }
     if found.unknown > 0 {
         text += &format!(
@@ -120,12 +144,16 @@ fn report(whole: &Whole) -> Report {
     let mut report = Report::new(text, result(whole));
     if !found.bad.is_empty() {
         report.warn(format!(
-            "{} chunks are bad: put these objects again from their sources",
-            found.bad.len()
+            "{of_bad}: `csd get` computes those of protected objects from others; put other \
+             objects again from their sources"
         ));
     }
-    for Unread { object, drive, chunks, why } in &found.unread {
-        report.warn(format!("{chunks} chunks of object {object:?} were not read: {drive}: {why}"));
+    if let Some(proof) = whole.proof.as_ref().filter(|proof| proof.unproven > 0) {
+        let count = proof.unproven;
+        report.warn(format!("{count} stripes are not proven: pieces of them were not read"));
+    }
+    for Unread { object, drive, pieces, why } in &found.unread {
+        report.warn(format!("{pieces} pieces of object {object:?} were not read: {drive}: {why}"));
     }
     for down in &whole.down {
         report.warn(down.clone());
@@ -138,8 +166,8 @@ fn result(whole: &Whole) -> Value {
     let bad = found.bad.iter().map(|bad| {
         json!({
             "object": bad.object,
-            "stripe": null,
-            "piece": bad.chunk,
+            "stripe": bad.stripe,
+            "piece": bad.piece,
             "page": null,
             "drive": bad.drive,
             "cause": bad.cause.name(),
@@ -147,15 +175,26 @@ fn result(whole: &Whole) -> Value {
         })
     });
     let unread = found.unread.iter().map(|unread| {
-        let Unread { object, drive, chunks, why } = unread;
-        json!({ "object": object, "drive": drive, "chunks": chunks, "why": why })
+        let Unread { object, drive, pieces, why } = unread;
+        json!({ "object": object, "drive": drive, "chunks": pieces, "why": why })
+    });
+    let deep = whole.proof.as_ref().map(|proof| {
+        let Proof { proven, unproven, bytes, crossed_bytes, .. } = proof;
+        json!({
+            "stripes": proven,
+            "unproven": unproven,
+            "bytes": bytes,
+            "crossed_bytes": crossed_bytes,
+        })
     });
     json!({
         "objects": objects,
         "chunks": found.chunks,
+        "parity": found.parity,
         "bytes": found.bytes,
         "unknown": found.unknown,
         "bad": bad.collect::<Vec<Value>>(),
         "unread": unread.collect::<Vec<Value>>(),
+        "deep": deep,
     })
 }

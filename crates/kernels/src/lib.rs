@@ -23,6 +23,7 @@
 //! - [`verify`](mod@verify): the CRC-32C of every page
 //! - [`erasure`]: Reed-Solomon parity of pieces, and lost pieces from the others
 //! - [`encode`]: the parity of bytes that lie in rows of cells, by that code
+//! - [`fingerprint`]: sums over pieces of that code, which tell code words from others
 //! - [`isal`]: ISA-L's functions from a shared library, for comparisons alone
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
@@ -32,6 +33,7 @@ pub mod count;
 mod element;
 pub mod encode;
 pub mod erasure;
+pub mod fingerprint;
 pub mod kernel;
 pub mod key_range;
 mod numeric;

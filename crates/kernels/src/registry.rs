@@ -1,10 +1,12 @@
 //! The list of the built-in kernels.
 
 use crate::kernel::Kernel;
-use crate::{array_merge, count, encode, key_range, page_rank, summarize, vector_add, verify};
+use crate::{
+    array_merge, count, encode, fingerprint, key_range, page_rank, summarize, vector_add, verify,
+};
 
 /// The kernels of every drive, by program index.
-pub static BUILTIN: [&dyn Kernel; 8] = [
+pub static BUILTIN: [&dyn Kernel; 9] = [
     &count::KERNEL,
     &vector_add::KERNEL,
     &array_merge::KERNEL,
@@ -13,6 +15,7 @@ pub static BUILTIN: [&dyn Kernel; 8] = [
     &summarize::KERNEL,
     &key_range::KERNEL,
     &encode::KERNEL,
+    &fingerprint::KERNEL,
 ];
 
 /// Returns the kernel with this program identifier.
@@ -33,8 +36,9 @@ mod tests {
 
     #[test]
     fn kernels_have_names_and_identifiers_of_their_own_in_order() {
-        for (index, kernel) in BUILTIN.into_iter().enumerate() {
-            assert_eq!(kernel.program_id(), index as u64 + 1, "{}", kernel.name());
+        // 9 is left to a program that is no kernel.
+        for (program_id, kernel) in (1..=8).chain([10]).zip(BUILTIN) {
+            assert_eq!(kernel.program_id(), program_id, "{}", kernel.name());
             assert!(by_name(kernel.name()).is_some_and(|found| found.name() == kernel.name()));
             let found = by_program_id(kernel.program_id());
             assert!(found.is_some_and(|found| found.name() == kernel.name()));

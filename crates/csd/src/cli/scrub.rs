@@ -11,6 +11,7 @@ Examples:
   csd scrub                                  all objects
   csd scrub climate/grid.npy prices          these objects
   csd scrub --rate 50M                       at most 50 MiB/s in each drive
+  csd scrub --deep                           also prove parity
   csd scrub --from prices                    go on where an interrupted scrub says")]
 pub(crate) struct Scrub {
     /// Names of the objects [default: all]
@@ -19,6 +20,10 @@ pub(crate) struct Scrub {
     /// Begin at this name, in the order of `csd ls`
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub(crate) from: Option<String>,
+    /// Also prove, without moving their bytes, that the parity of protected objects is that of
+    /// their chunks; every piece is read twice
+    #[arg(long)]
+    pub(crate) deep: bool,
     /// Bytes that each drive reads in a second, such as 50M [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub(crate) rate: Option<u64>,

@@ -159,7 +159,7 @@ pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
 }
 
 /// Returns the places of the chunks of a run on their drive.
-pub(crate) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
+pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
     let Placement::Block(extents) = &entry.placement else {
         let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
         let count = run.locals.end - run.locals.start;

@@ -1,0 +1,364 @@
+//! Scrub: drives read the pieces of an object where they are, and compare them with the checksums
+//! that the catalogue holds.
+//!
+//! Pieces are the chunks of an object, and the parity of a protected one. An execution of the
+//! kernel `verify` takes each piece as a page; its digest is that of the checksums in the entry. If
+//! it is not, the pieces are read again one by one. So only digests cross the wire, and damage is
+//! found by piece. In drives kernels have the lowest priority; a budget limits the bytes that each
+//! drive reads in a second. Invariant: nothing is written, and a piece is reported only after an
+//! execution over it alone has found it bad, or if the entry says that it is missing.
+
+mod deep;
+mod pieces;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_kernels::verify::{self, Parameters, Plan, Spacing};
+use csd_nvme::execute::{Execution, Output};
+use csd_nvme::status::Status;
+use csd_reactor::{Class, Instant, now, sleep_until, spawn};
+
+use crate::array::{Array, Drive};
+use crate::catalogue::Entry;
+use crate::object::{self, Error, Progress};
+use crate::run::program_index;
+use pieces::{Batch, Object, Piece};
+
+pub use deep::{Proof, prove};
+
+/// Cause for which a piece is bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The drive has no such value, or the entry says that it was never stored.
+    Missing,
+    /// The drive cannot read it: its record does not match its own checksum, or the medium fails.
+    Unreadable,
+    /// It can be read, and is not the piece that was stored.
+    Differs,
+    /// All pieces of the stripe are those that were stored, and are no code word.
+    NoCodeWord,
+}
+
+impl Cause {
+    /// Returns its name, as in JSON output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+            Self::Differs => "differs",
+            Self::NoCodeWord => "no-code-word",
+        }
+    }
+}
+
+/// A bad piece, or a bad stripe.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bad {
+    /// Name of the object.
+    pub object: String,
+    /// Stripe of the piece; `None` if the object is not protected.
+    pub stripe: Option<u32>,
+    /// Number of the piece in the stripe, parity from n on. If the object is not protected: number
+    /// of the chunk in the object's order. `None` if the stripe as a whole is bad.
+    pub piece: Option<u32>,
+    /// Name of its drive; `None` if the stripe as a whole is bad.
+    pub drive: Option<String>,
+    /// Cause.
+    pub cause: Cause,
+}
+
+/// Pieces that no drive has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Name of the object.
+    pub object: String,
+    /// Name of the drive.
+    pub drive: String,
+    /// Number of pieces.
+    pub pieces: u64,
+    /// Reason, in words.
+    pub why: String,
+}
+
+/// Findings in one object or several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Number of chunks read.
+    pub chunks: u64,
+    /// Number of parity pieces read.
+    pub parity: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Number of chunks that were read and have no checksum in the catalogue.
+    pub unknown: u64,
+    /// Bad pieces, in the order of the object.
+    pub bad: Vec<Bad>,
+    /// Pieces of drives that are down, or were lost.
+    pub unread: Vec<Unread>,
+}
+
+impl Scrubbed {
+    /// Adds other findings.
+    pub fn add(&mut self, other: Self) {
+        self.chunks += other.chunks;
+        self.parity += other.parity;
+        self.bytes += other.bytes;
+        self.unknown += other.unknown;
+        self.bad.extend(other.bad);
+        self.unread.extend(other.unread);
+    }
+}
+
+/// Limits of a scrub.
+#[derive(Clone)]
+pub struct Limits {
+    /// Bytes that each drive reads in a second; `None` for no limit.
+    pub bytes_per_s: Option<u64>,
+    /// True once the scrub must end early.
+    pub stop: Rc<Cell<bool>>,
+    /// Callback for the bytes read.
+    pub progress: Progress,
+}
+
+/// Work of one drive.
+struct Work {
+    drive: Rc<Drive>,
+    object: Rc<Object>,
+    program: u16,
+    limits: Limits,
+}
+
+/// Returns the bytes that a scrub of an object reads, and the proof of its stripes if `is_deep`.
+#[must_use]
+pub fn bytes(entry: &Entry, is_deep: bool) -> u64 {
+    let Some(stripes) = entry.protected().and_then(|_| entry.stripes()) else { return entry.bytes };
+    let of_stripe =
+        |stripe| u64::from(stripes.parity_bytes(stripe)) * stripes.scheme().parity() as u64;
+    let once = entry.bytes + (0..stripes.count()).map(of_stripe).sum::<u64>();
+    if is_deep { 2 * once } else { once }
+}
+
+/// Reads the pieces of a sealed object in all its drives at once. If it was asked to stop, the
+/// findings are those so far.
+///
+/// # Errors
+/// A drive's answer that says nothing about a piece. A drive that is down or lost is no error.
+pub async fn scrub(array: &Array, entry: &Entry, limits: &Limits) -> Result<Scrubbed, Error> {
+    let mut object = Rc::new(Object::new(entry));
+    loop {
+        let mut found = once(array, &object, limits).await?;
+        if found.bad.is_empty() {
+            return Ok(found);
+        }
+        match current(array, &object.entry).await? {
+            // It was removed, and its pieces with it.
+            None => found.bad.clear(),
+            // It was protected or repaired meanwhile: its pieces may be others now.
+            Some(current) if current.epoch != object.entry.epoch && !limits.stop.get() => {
+                object = Rc::new(Object::new(&current));
+                continue;
+            }
+            Some(_) => {}
+        }
+        return Ok(found);
+    }
+}
+
+/// Reads all pieces once.
+async fn once(array: &Array, object: &Rc<Object>, limits: &Limits) -> Result<Scrubbed, Error> {
+    let (mut found, mut tasks) = (Scrubbed::default(), Vec::new());
+    for index in object.drives() {
+        let pieces = object.pieces(index);
+        let (missing, pieces): (Vec<_>, Vec<_>) =
+            pieces.into_iter().partition(|piece| piece.is_missing);
+        let slot = array.slots().get(usize::from(index));
+        let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
+        found.bad.extend(missing.iter().map(|piece| bad(object, &name, piece, Cause::Missing)));
+        match slot.map_or(Err("the array file does not list it"), |slot| slot.drive()) {
+            _ if pieces.is_empty() => {}
+            Ok(drive) => {
+                let (drive, object) = (Rc::clone(drive), Rc::clone(object));
+                let work = one_drive(drive, object, pieces, limits.clone());
+                tasks.push(spawn(Class::Foreground, work));
+            }
+            Err(why) => {
+                let (object, drive) = (object.entry.name.clone(), name);
+                let (pieces, why) = (pieces.len() as u64, why.to_owned());
+                found.unread.push(Unread { object, drive, pieces, why });
+            }
+        }
+    }
+    let mut failed = None;
+    for task in tasks {
+        match task.await {
+            Ok(of_drive) => found.add(of_drive),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    found.bad.sort();
+    Ok(found)
+}
+
+/// Returns the object's entry as it is now; `None` if the object was removed.
+async fn current(array: &Array, entry: &Entry) -> Result<Option<Entry>, Error> {
+    match object::lookup(array, &entry.name).await {
+        Ok(current) => Ok(Some(current).filter(|current| current.id == entry.id)),
+        Err(Error::Missing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn one_drive(
+    drive: Rc<Drive>,
+    object: Rc<Object>,
+    pieces: Vec<Piece>,
+    limits: Limits,
+) -> Result<Scrubbed, Error> {
+    let (mut found, all) = (Scrubbed::default(), pieces.len() as u64);
+    let work = async {
+        let program = program_index(&drive, verify::PROGRAM_ID).await?;
+        let (drive, object) = (Rc::clone(&drive), Rc::clone(&object));
+        Work { drive, object, program, limits }.all(pieces, &mut found).await
+    };
+    match work.await {
+        Err(error) if error.is_lost() => {
+            let pieces = all - found.chunks - found.parity;
+            let (object, drive) = (object.entry.name.clone(), drive.name.clone());
+            found.unread.push(Unread { object, drive, pieces, why: error.to_string() });
+            Ok(found)
+        }
+        done => done.map(|()| found),
+    }
+}
+
+fn bad(object: &Object, drive: &str, piece: &Piece, cause: Cause) -> Bad {
+    let (object, drive) = (object.entry.name.clone(), Some(drive.to_owned()));
+    Bad { object, stripe: piece.name.stripe, piece: Some(piece.name.piece), drive, cause }
+}
+
+impl Work {
+    /// Reads all pieces of the drive; `found` has those that were read, also after an error.
+    async fn all(&self, pieces: Vec<Piece>, found: &mut Scrubbed) -> Result<(), Error> {
+        for batch in Batch::all(pieces, self.object.entry.chunk_bytes) {
+            if self.limits.stop.get() {
+                return Ok(());
+            }
+            let begin = now();
+            found.bad.extend(self.look(&batch).await?);
+            let parity = batch.pieces.iter().filter(|piece| piece.is_parity).count() as u64;
+            found.parity += parity;
+            found.chunks += batch.pieces.len() as u64 - parity;
+            found.unknown += batch.pieces.iter().filter(|piece| piece.sum.is_none()).count() as u64;
+            found.bytes += batch.bytes;
+            (self.limits.progress)(batch.bytes);
+            if let Some(rate) = self.limits.bytes_per_s {
+                sleep_until(after(begin, batch.bytes, rate)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the pieces of a batch; returns the bad ones.
+    async fn look(&self, batch: &Batch) -> Result<Vec<Bad>, Error> {
+        let Some(cause) = self.verify(batch).await? else { return Ok(Vec::new()) };
+        if let [piece] = &batch.pieces[..] {
+            return Ok(vec![bad(&self.object, &self.drive.name, piece, cause)]);
+        }
+        let mut found = Vec::new();
+        for piece in &batch.pieces {
+            let cause = self.verify(&Batch::one(piece.clone())).await?;
+            found.extend(cause.map(|cause| bad(&self.object, &self.drive.name, piece, cause)));
+        }
+        Ok(found)
+    }
+
+    /// Lets the drive read the pieces of a batch; returns what is wrong with them.
+    async fn verify(&self, batch: &Batch) -> Result<Option<Cause>, Error> {
+        let drive = &self.drive;
+        let plan = Plan::sequential(self.object.entry.chunk_bytes);
+        let parameters = Parameters { plan, spacing: Spacing::default() }.encode();
+        let execution = execution(drive, batch, verify::PROGRAM_ID, parameters);
+        let sums = batch.sums();
+        Ok(match execute(drive, self.program, &execution).await? {
+            Ok(result) => sums.filter(|sums| result != expected(sums)).map(|_| Cause::Differs),
+            Err(cause) => Some(cause),
+        })
+    }
+}
+
+/// Executes a program; returns its result, or the cause for which its pieces cannot be read.
+async fn execute(
+    drive: &Drive,
+    program: u16,
+    execution: &Execution,
+) -> Result<Result<u64, Cause>, Error> {
+    match drive.compute.execute(program, execution).await {
+        Ok(result) => Ok(Ok(result)),
+        Err(error) => match error.status() {
+            Some(Status::SOURCE_MISSING) => Ok(Err(Cause::Missing)),
+            Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
+                Ok(Err(Cause::Unreadable))
+            }
+            _ => Err(Error::command(drive, error)),
+        },
+    }
+}
+
+/// Returns an execution of a program that gives a result alone.
+fn execution(drive: &Drive, batch: &Batch, program: u64, parameters: Vec<u8>) -> Execution {
+    let places = batch.places(drive.block.block_bytes());
+    Execution {
+        program,
+        output: Output::Completion,
+        sources: places.into_iter().map(Into::into).collect(),
+        inline: Vec::new(),
+        parameters,
+        serial: false,
+        cores: 1,
+    }
+}
+
+/// Returns the result of `verify` over pieces with these checksums.
+fn expected(sums: &[u32]) -> u64 {
+    let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+    u64::from(crc32c::crc32c(&bytes)) | (sums.len() as u64) << 32
+}
+
+/// Returns the time at which `bytes` that were begun at `begin` may have been read.
+fn after(begin: Instant, bytes: u64, bytes_per_s: u64) -> Instant {
+    let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos() / u128::from(bytes_per_s.max(1));
+    Instant::from_ns(begin.ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_kernels::kernel::{Kernel, Wanted};
+    use csd_kernels::program;
+    use csd_reactor::Buffer;
+
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_kernel() {
+        let chunks = [vec![1; 4096], vec![2; 4096], vec![3; 100]];
+        let sums: Vec<u32> = chunks.iter().map(|chunk| crc32c::crc32c(chunk)).collect();
+        let parameters =
+            Parameters { plan: Plan::sequential(4096), spacing: Spacing::default() }.encode();
+        let program = verify::KERNEL.start(&parameters, Wanted::Result).unwrap();
+        let stream = chunks.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
+        assert_eq!(program::run(program, vec![stream]).unwrap().0, expected(&sums));
+    }
+
+    #[test]
+    fn a_budget_spreads_the_bytes_over_time() {
+        let begin = Instant::from_ns(5);
+        assert_eq!(after(begin, 1000, 500).ns(), 2_000_000_005);
+        assert_eq!(after(begin, u64::MAX, 1).ns(), u64::MAX);
+    }
+}
