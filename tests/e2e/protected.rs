@@ -44,7 +44,12 @@ pub(crate) fn get(array: &Array, name: &str, more: &[&str]) -> Done {
 
 /// Checks every piece of an object by its digest and the scalar code; returns the parity pieces of
 /// each drive.
-pub(crate) fn check(array: &Array, name: &str, data: usize, parity: usize) -> BTreeMap<String, usize> {
+pub(crate) fn check(
+    array: &Array,
+    name: &str,
+    data: usize,
+    parity: usize,
+) -> BTreeMap<String, usize> {
     let code = Code::new(data, parity).unwrap();
     let mut stripes: BTreeMap<usize, BTreeMap<usize, Vec<u8>>> = BTreeMap::new();
     let mut drives: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
