@@ -218,7 +218,7 @@ async fn put(array: &Array, name: usize, content: Content) -> Told {
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
         name: name_of(name),
-        on: if content % 5 == 0 { On::Block } else { On::Kv },
+        on: if content.is_multiple_of(5) { On::Block } else { On::Kv },
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
         align: None,

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_repair_that_lacks_anything_is_not_whole() {
         assert!(Repaired::default().is_whole());
-        let lost = vec![Lost { object: "x".to_owned(), ranges: vec![0..1] }];
+        let lost = vec![Lost { object: "x".to_owned(), ranges: vec![0..1, 4..5] }];
         assert!(!Repaired { lost, ..Repaired::default() }.is_whole());
         assert!(!Repaired { is_interrupted: true, ..Repaired::default() }.is_whole());
         let (object, drive, why) = ("x".to_owned(), "d1".to_owned(), "it is down".to_owned());
