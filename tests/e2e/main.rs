@@ -43,6 +43,7 @@
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
 //! - [`protected`]: objects with parity, and the loss of their drives
+//! - [`repair`]: lost and damaged pieces that are made again
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -88,6 +89,7 @@ mod protected;
 mod proxy;
 mod range;
 mod reconnect;
+mod repair;
 mod scrub;
 mod scrub_deep;
 mod secrets;

@@ -14,14 +14,14 @@ use crate::harness::{Array, Done, numbers, small_i32};
 use crate::proxy::{Door, EXECUTE, RETRIEVE};
 use crate::reconnect::Cut;
 
-const CHUNK: usize = 4096;
+pub(crate) const CHUNK: usize = 4096;
 
-fn bytes(seed: u64, count: usize) -> Vec<u8> {
+pub(crate) fn bytes(seed: u64, count: usize) -> Vec<u8> {
     numbers(seed, count.div_ceil(8)).flat_map(u64::to_le_bytes).take(count).collect()
 }
 
 /// Keys of chunks and parity on a drive.
-fn keys(array: &Array, drive: usize) -> BTreeSet<Vec<u8>> {
+pub(crate) fn keys(array: &Array, drive: usize) -> BTreeSet<Vec<u8>> {
     on_objects(array, drive, async |kv: &Kv| {
         let keys = kv.list_all(&[]).await.unwrap();
         let is_piece = |key: &&Key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80;
@@ -29,22 +29,27 @@ fn keys(array: &Array, drive: usize) -> BTreeSet<Vec<u8>> {
     })
 }
 
-fn pieces(array: &Array, name: &str) -> Vec<Value> {
+pub(crate) fn pieces(array: &Array, name: &str) -> Vec<Value> {
     let stat = array.csd(&["stat", name, "--pieces", "--json"]).json();
     stat["result"]["pieces"].as_array().unwrap().clone()
 }
 
-fn number(value: &Value) -> usize {
+pub(crate) fn number(value: &Value) -> usize {
     usize::try_from(value.as_u64().unwrap()).unwrap()
 }
 
-fn get(array: &Array, name: &str, more: &[&str]) -> Done {
+pub(crate) fn get(array: &Array, name: &str, more: &[&str]) -> Done {
     array.csd(&[&["get", name, "-"], more].concat())
 }
 
 /// Checks every piece of an object by its digest and the scalar code; returns the parity pieces of
 /// each drive.
-fn check(array: &Array, name: &str, data: usize, parity: usize) -> BTreeMap<String, usize> {
+pub(crate) fn check(
+    array: &Array,
+    name: &str,
+    data: usize,
+    parity: usize,
+) -> BTreeMap<String, usize> {
     let code = Code::new(data, parity).unwrap();
     let mut stripes: BTreeMap<usize, BTreeMap<usize, Vec<u8>>> = BTreeMap::new();
     let mut drives: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();

@@ -15,8 +15,9 @@
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@kv`], [`program`],
-//!   [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the commands
+//!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
+//!   [`program`], [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the
+//!   commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
 
@@ -50,6 +51,7 @@ mod progress;
 mod protect;
 mod protection;
 mod query;
+mod repair;
 mod report;
 mod room;
 mod run;
@@ -108,6 +110,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
         Command::Scrub(options) => scrub::scrub(&options, &context),
+        Command::Repair(options) => repair::repair(&options, &context),
         Command::Kv(command) => kv::kv(command, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),

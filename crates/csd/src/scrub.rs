@@ -76,8 +76,8 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
     Ok(report(&whole))
 }
 
-/// Returns the objects to scrub, in the order of their names.
-async fn entries(
+/// Returns the named objects, or all from a name on, in the order of their names.
+pub(crate) async fn entries(
     array: &Array,
     names: &[String],
     from: Option<&str>,

@@ -134,18 +134,69 @@ pub(crate) async fn owners(drive: &Drive) -> Result<Vec<ObjectId>, Error> {
     Ok(owners)
 }
 
+/// Returns the units of `drive` that `object` has claimed.
+///
+/// # Errors
+/// A failed command, or a corrupt claim.
+pub(crate) async fn units_owned(drive: &Drive, object: ObjectId) -> Result<Vec<u32>, Error> {
+    let mut owned = Vec::new();
+    for unit in claimed_units(drive).await? {
+        owned.extend((owner(drive, unit).await? == Some(object)).then_some(unit));
+    }
+    Ok(owned)
+}
+
 /// Deletes the claims of `object` on `drive`.
 ///
 /// # Errors
 /// A failed command.
 pub(crate) async fn release(drive: &Drive, object: ObjectId) -> Result<(), Error> {
-    for unit in claimed_units(drive).await? {
-        let claim = read_claim(drive, unit).await?;
-        if claim.is_some_and(|(owner, _)| owner == object) {
-            delete(drive, &unit_key(unit)).await?;
-        }
+    for unit in units_owned(drive, object).await? {
+        delete(drive, &unit_key(unit)).await?;
     }
     Ok(())
+}
+
+/// Returns the first `count` units of extents, in order.
+pub(crate) fn units_of(extents: &Extents, count: u64) -> Vec<u32> {
+    let units = extents.iter().flat_map(|&(first, count)| first..first.saturating_add(count));
+    units.take(usize::try_from(count).unwrap_or(usize::MAX)).collect()
+}
+
+/// Returns the extents of these units, in order.
+pub(crate) fn extents_of(units: &[u32]) -> Extents {
+    let mut extents = Extents::new();
+    units.iter().for_each(|unit| push_unit(&mut extents, *unit));
+    extents
+}
+
+/// Returns the object that has claimed a unit.
+///
+/// # Errors
+/// A failed command, or a corrupt claim.
+pub(crate) async fn owner(drive: &Drive, unit: u32) -> Result<Option<ObjectId>, Error> {
+    Ok(read_claim(drive, unit).await?.map(|(object, _)| object))
+}
+
+/// Claims a unit for the object that has it in its entry, if the drive has forgotten the claim.
+/// Returns false if another object has the unit.
+///
+/// # Errors
+/// A failed command, or a corrupt claim.
+pub(crate) async fn claim_again(
+    drive: &Drive,
+    unit: u32,
+    object: ObjectId,
+    entry_key: &Key,
+) -> Result<bool, Error> {
+    let value = vec![Buffer::from_slice(&claim_value(object, entry_key))];
+    match drive.objects.store(&unit_key(unit), value, STORE_IF_ABSENT).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.status() == Some(Status::KEY_EXISTS) => {
+            Ok(owner(drive, unit).await? == Some(object))
+        }
+        Err(error) => Err(Error::command(drive, error)),
+    }
 }
 
 async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {

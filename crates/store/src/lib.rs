@@ -17,6 +17,7 @@
 //! - [`objects`]: the same for threads that are no core
 //! - [`run`]: kernels over objects
 //! - [`mod@scrub`]: drives that check the chunks of objects
+//! - [`mod@repair`]: lost pieces of protected objects, computed and stored again
 //! - [`characterize`]: measured cost of kernels on a drive and on a host
 //! - [`account`]: predicted time of a run on the machines of a profile
 //! - [`profile`]: the file of measurements of machines
@@ -34,6 +35,7 @@ pub mod layout;
 pub mod object;
 pub mod objects;
 pub mod profile;
+pub mod repair;
 pub mod room;
 pub mod run;
 pub mod scrub;

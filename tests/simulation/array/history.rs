@@ -19,6 +19,8 @@ pub enum Ask {
     Remove,
     /// Parity for the object, which changes its entry and no byte.
     Protect,
+    /// Lost pieces made again, which changes no byte either.
+    Repair,
     Get,
 }
 
@@ -187,7 +189,7 @@ fn contradiction(operation: &Operation, all: &[&Operation]) -> Option<String> {
         (Ask::Put(_), Told::Done) | (_, Told::Missing) => states.contains(&None),
         // A remove may have found what an unfinished put or remove left.
         (Ask::Remove, Told::Done) => true,
-        (Ask::Protect, Told::Done) => states.iter().any(Option::is_some),
+        (Ask::Protect | Ask::Repair, Told::Done) => states.iter().any(Option::is_some),
         (_, Told::Exists) => states.iter().any(Option::is_some),
         (_, Told::Bytes(content)) => states.contains(&Some(content)),
         (Ask::Get, Told::Done) => unreachable!("a get returns bytes"),

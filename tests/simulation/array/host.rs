@@ -8,24 +8,27 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use csd_initiator::{Controller, Kv, Options};
+use csd_initiator::{Block, Controller, Kv, Options};
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
-use csd_store::array::{Array, Guards, Plan, Quorum};
+use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
+use csd_store::extent::UNIT_BYTES;
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Error, Form, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 
 use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
-use super::pieces::{self, Sound};
-use super::{DRIVES, NAMES, address};
+use super::pieces::{self, Medium, Sound};
+use super::{DRIVES, NAMES, address, repair};
 
 /// State that the lane, its hosts and the warden share.
 #[derive(Default)]
 pub struct Shared {
     pub history: History,
+    /// True if hosts repair objects.
+    pub repairing: bool,
     /// True when the hosts shall end.
     pub stopping: bool,
     /// By drive: number of the medium, a new one whenever it was emptied or put back.
@@ -34,6 +37,11 @@ pub struct Shared {
     pub voting: [u64; DRIVES],
     pub rebuilt: u64,
     pub swapped: u64,
+    /// Number of pieces that were lost or replaced: a repair may have seen them before.
+    pub losses: u64,
+    /// Repairs after which no piece was missing, and pieces that repairs have made.
+    pub repaired: u64,
+    pub rebuilt_pieces: u64,
     pub scanned: u64,
     /// Protects that succeeded, and protected objects whose pieces were compared at the end.
     pub protected: u64,
@@ -88,10 +96,12 @@ async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
 
 async fn operate(host: usize, array: &Array, known: &Known) {
     let name = usize::try_from(random_u64()).unwrap() % NAMES;
-    let ask = match random_u64() % 7 {
+    let asks = if known.borrow().repairing { 9 } else { 7 };
+    let ask = match random_u64() % asks {
         0 | 1 => Ask::Put(known.borrow_mut().history.new_content()),
         2 => Ask::Remove,
         3 => Ask::Protect,
+        7 | 8 => Ask::Repair,
         _ => Ask::Get,
     };
     let operation = known.borrow_mut().history.begin(host, name, ask, now().ns());
@@ -102,6 +112,7 @@ async fn operate(host: usize, array: &Array, known: &Known) {
             Err(error) => refused(&error),
         },
         Ask::Protect => protect(array, name, known).await,
+        Ask::Repair => repair::one(array, &name_of(name), known).await,
         Ask::Get => get(array, name, known).await,
     };
     known.borrow_mut().history.end(operation, now().ns(), told);
@@ -129,6 +140,9 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
         return false;
     }
     let Some(media) = pieces::media().await else { return false };
+    if !repair::all(&array, &media, &known).await {
+        return false;
+    }
     for name in 0..NAMES {
         let operation = known.borrow_mut().history.begin(host, name, Ask::Get, now().ns());
         let told = get(&array, name, &known).await;
@@ -144,7 +158,7 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
 
 /// Compares the pieces of a protected object on the media with what its reader got; `None` if it is
 /// not protected.
-async fn compare(array: &Array, media: &[Kv], name: usize, told: Told) -> Option<Vec<String>> {
+async fn compare(array: &Array, media: &[Medium], name: usize, told: Told) -> Option<Vec<String>> {
     let entry = object::lookup(array, &name_of(name)).await.ok()?;
     let sound = Sound::read(media, &entry).await?;
     match told {
@@ -187,7 +201,7 @@ fn name_of(name: usize) -> String {
     format!("object {name}")
 }
 
-fn refused(error: &Error) -> Told {
+pub fn refused(error: &Error) -> Told {
     match error {
         Error::Exists { .. } => Told::Exists,
         Error::Missing { .. } => Told::Missing,
@@ -204,7 +218,7 @@ async fn put(array: &Array, name: usize, content: Content) -> Told {
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
         name: name_of(name),
-        on: On::Kv,
+        on: if content.is_multiple_of(5) { On::Block } else { On::Kv },
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
         align: None,
@@ -259,12 +273,15 @@ pub async fn watch(known: Known) {
         let index = usize::try_from(random_u64()).unwrap() % DRIVES;
         let medium = known.borrow().media[index];
         let connected = Controller::connect(&address(index), &options()).await;
-        let Ok(kv) = connected.and_then(|controller| Kv::open(&controller, 3)) else { continue };
+        let Ok(controller) = connected else { continue };
+        let Ok(kv) = Kv::open(&controller, OBJECTS_NSID) else { continue };
         if let Some(entries) = entries_on(&kv).await {
             note_epochs(index, medium, &entries, &known);
         }
-        if random_u64().is_multiple_of(8) && swap(&kv).await == Some(true) {
-            known.borrow_mut().swapped += 1;
+        match random_u64() % 16 {
+            0 | 1 if swap(&kv, &known).await == Some(true) => known.borrow_mut().swapped += 1,
+            2 => drop(overwrite(&controller, &known).await),
+            _ => {}
         }
     }
 }
@@ -298,7 +315,7 @@ fn note_epochs(index: usize, medium: u64, entries: &[(Key, Entry)], known: &Know
 }
 
 /// Replaces a chunk by another one of the drive: a sound value in the wrong place.
-async fn swap(kv: &Kv) -> Option<bool> {
+async fn swap(kv: &Kv, known: &Known) -> Option<bool> {
     let mut chunks = kv.list_all(&[]).await.ok()?;
     chunks.retain(|key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80);
     if chunks.len() < 2 {
@@ -311,6 +328,20 @@ async fn swap(kv: &Kv) -> Option<bool> {
     if one.len() != other.ok()??.len() || from == to {
         return Some(false);
     }
+    known.borrow_mut().losses += 1;
     let stored = kv.store(&to, vec![Buffer::from_slice(&one)], csd_nvme::kv::STORE_IF_EXISTS);
-    Some(stored.await.is_ok())
+    let stored = stored.await.is_ok();
+    known.borrow_mut().losses += 1;
+    Some(stored)
+}
+
+/// Overwrites the first chunk of a unit of blocks.
+async fn overwrite(controller: &Controller, known: &Known) -> Option<()> {
+    let block = Block::open(controller, BLOCK_NSID).ok()?;
+    let unit = random_u64() % (block.bytes() / UNIT_BYTES);
+    let other = Buffer::from_slice(&vec![7; usize::try_from(CHUNK_BYTES).unwrap()]);
+    known.borrow_mut().losses += 1;
+    let written = block.write(unit * UNIT_BYTES, vec![other], true).await;
+    known.borrow_mut().losses += 1;
+    written.ok()
 }

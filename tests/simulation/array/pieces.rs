@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use csd_initiator::{Controller, Kv};
+use csd_initiator::{Block, Controller, Kv};
 use csd_kernels::erasure::scalar;
 use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
-use csd_store::array::Array;
-use csd_store::catalogue::{Entry, ObjectId};
+use csd_store::array::{Array, BLOCK_NSID, OBJECTS_NSID};
+use csd_store::catalogue::{Entry, ObjectId, Placement};
+use csd_store::extent::byte_ranges;
 use csd_store::layout::Stripes;
 use csd_store::object;
 
@@ -16,14 +17,46 @@ use super::history::CHUNK_BYTES;
 use super::host::options;
 use super::{DRIVES, address};
 
+/// Values and blocks of a drive.
+pub struct Medium {
+    pub kv: Kv,
+    pub block: Block,
+}
+
 /// Connects to the media of all drives; `None` if one cannot be reached.
-pub async fn media() -> Option<Vec<Kv>> {
+pub async fn media() -> Option<Vec<Medium>> {
     let mut media = Vec::new();
     for index in 0..DRIVES {
         let controller = Controller::connect(&address(index), &options()).await.ok()?;
-        media.push(Kv::open(&controller, 3).ok()?);
+        let kv = Kv::open(&controller, OBJECTS_NSID).ok()?;
+        media.push(Medium { kv, block: Block::open(&controller, BLOCK_NSID).ok()? });
     }
     Some(media)
+}
+
+impl Medium {
+    /// Reads a value, `Some(None)` if it is missing or damaged; `None` if the drive fails.
+    async fn value(&self, key: &Key) -> Option<Option<Vec<u8>>> {
+        let bytes = u32::try_from(CHUNK_BYTES).unwrap();
+        match self.kv.retrieve(key, bytes).await {
+            Ok(value) => Some(value.map(|value| value.to_vec())),
+            Err(error) => error.status().map(|_| None),
+        }
+    }
+
+    /// Reads a chunk on blocks, as [`Self::value`].
+    async fn chunk(&self, entry: &Entry, chunk: u32) -> Option<Option<Vec<u8>>> {
+        let Placement::Block(extents) = &entry.placement else {
+            return self.value(&chunk_key(&entry.id.0, chunk)).await;
+        };
+        let (layout, bytes) = (entry.layout(), usize::try_from(CHUNK_BYTES).unwrap());
+        let start = u64::from(layout.local(chunk)) * CHUNK_BYTES;
+        let (offset, _) = byte_ranges(&extents[layout.member(chunk)], start, CHUNK_BYTES)[0];
+        match self.block.read(offset, bytes).await {
+            Ok(read) => Some(Some(read[..layout.chunk_len(chunk) as usize].to_vec())),
+            Err(error) => error.status().map(|_| None),
+        }
+    }
 }
 
 /// Pieces of a protected object that the media hold with the digests of its entry.
@@ -34,29 +67,27 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// Reads the pieces; `None` if the object is not protected.
-    pub async fn read(media: &[Kv], entry: &Entry) -> Option<Self> {
+    /// Reads the pieces; `None` if the object is not protected, or a drive cannot be reached.
+    pub async fn read(media: &[Medium], entry: &Entry) -> Option<Self> {
         let (_, parity) = entry.protected()?;
         let (stripes, mut pieces) = (entry.stripes()?, Vec::new());
         for stripe in 0..stripes.count() {
             for piece in stripes.pieces(stripe) {
+                let medium = &media[usize::from(stripes.drive(stripe, piece)?)];
                 let number = piece.checked_sub(stripes.scheme().data());
-                let (key, sum) = match number {
+                let (held, sum) = match number {
                     None => {
                         let chunk = stripes.chunks(stripe)[piece];
-                        (chunk_key(&entry.id.0, chunk), entry.sum(chunk)?)
+                        (medium.chunk(entry, chunk).await?, entry.sum(chunk)?)
                     }
                     Some(number) => {
                         let at = stripes.parity_number(stripe, number);
-                        (entry.parity_key(stripe, number)?, parity.sums[at])
+                        let key = entry.parity_key(stripe, number)?;
+                        (medium.value(&key).await?, parity.sums[at])
                     }
                 };
-                let drive = usize::from(stripes.drive(stripe, piece)?);
-                let bytes = u32::try_from(CHUNK_BYTES).unwrap();
-                if let Ok(Some(value)) = media[drive].retrieve(&key, bytes).await
-                    && crc32c::crc32c(&value) == sum
-                {
-                    pieces.push((stripe, piece, value.to_vec()));
+                if let Some(held) = held.filter(|held| crc32c::crc32c(held) == sum) {
+                    pieces.push((stripe, piece, held));
                 }
             }
         }
@@ -69,6 +100,12 @@ impl Sound {
             let found = self.pieces.iter().filter(|(of, ..)| *of == stripe).count();
             found >= self.stripes.chunks(stripe).len()
         })
+    }
+
+    /// Returns true if no piece is lacking.
+    pub fn is_full(&self) -> bool {
+        let all = (0..self.stripes.count()).map(|stripe| self.stripes.pieces(stripe).count());
+        self.pieces.len() == all.sum::<usize>()
     }
 
     /// Compares the pieces with those of the object's bytes; returns what differs. Any n pieces of
@@ -96,13 +133,13 @@ impl Sound {
 
 /// Deletes what no entry refers to, and returns what is left of it; `None` if a drive cannot be
 /// reached.
-pub async fn left_after_reclaim(array: &Array, media: &[Kv]) -> Option<Vec<String>> {
+pub async fn left_after_reclaim(array: &Array, media: &[Medium]) -> Option<Vec<String>> {
     object::reclaim(array).await.ok()?;
     let listed = object::list(array).await.ok()?;
     let entries = listed.sealed.iter().chain(&listed.staged);
     let known: BTreeSet<ObjectId> = entries.flat_map(Entry::ids).collect();
     let mut left = Vec::new();
-    for (index, kv) in media.iter().enumerate() {
+    for (index, Medium { kv, .. }) in media.iter().enumerate() {
         let is_chunk = |key: &&Key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80;
         for key in kv.list_all(&[]).await.ok()?.iter().filter(is_chunk) {
             let id = ObjectId(*key.as_bytes().first_chunk().unwrap());

@@ -32,7 +32,7 @@ use crate::report::Failure;
 
 pub(crate) use add::add;
 pub(crate) use down::down;
-pub(crate) use rebuild::rebuild;
+pub(crate) use rebuild::{rebuild, votes};
 pub(crate) use reclaim::reclaim;
 pub(crate) use status::status;
 pub(crate) use up::up;

@@ -35,17 +35,31 @@ pub(crate) fn rebuild(options: &cli::Rebuild, context: &Context) -> Result<Repor
 /// Rebuilds drives that have just been started and do not vote. Returns warnings about those that
 /// still do not.
 pub(super) fn after_start(plan: &Plan, context: &Context) -> Result<Vec<String>, Failure> {
-    with_plan(plan, context.options()?, async |array: &Array| {
-        let mut warnings = Vec::new();
-        for index in wanted(array, &[])? {
-            if let Err(failure) = rebuild_all(array, &[index]).await {
-                let name = &array.slots()[index].name;
-                let why = failure.message;
-                warnings.push(format!("drive {name} does not vote, and was not rebuilt: {why}"));
+    with_plan(plan, context.options()?, async |array: &Array| Ok(votes(array).await?.warnings))
+}
+
+/// Outcome of [`votes`].
+pub(crate) struct Votes {
+    /// Drives that vote again, as in JSON output.
+    pub(crate) rebuilt: Vec<Value>,
+    /// Warnings about drives that still do not vote.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Rebuilds all drives that are up and do not vote, as far as possible.
+pub(crate) async fn votes(array: &Array) -> Result<Votes, Failure> {
+    let mut votes = Votes { rebuilt: Vec::new(), warnings: Vec::new() };
+    for index in wanted(array, &[])? {
+        match rebuild_all(array, &[index]).await {
+            Ok(rebuilt) => votes.rebuilt.extend(rebuilt),
+            Err(failure) => {
+                let (name, why) = (&array.slots()[index].name, failure.message);
+                let warning = format!("drive {name} does not vote, and was not rebuilt: {why}");
+                votes.warnings.push(warning);
             }
         }
-        Ok(warnings)
-    })
+    }
+    Ok(votes)
 }
 
 fn plain(name: &Value) -> &str {

@@ -16,6 +16,7 @@ pub(crate) mod kv;
 mod object;
 pub(crate) mod os;
 pub(crate) mod program;
+pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod scrub;
 mod secret;
@@ -130,6 +131,13 @@ pub(crate) enum Command {
     /// only digests cross the network. Names every bad chunk: missing, unreadable, or another one
     /// than was put. Changes nothing. Exit code 4 if a chunk is bad or was not read.
     Scrub(scrub::Scrub),
+    /// Rebuild lost pieces of protected objects
+    ///
+    /// Gives drives that were emptied or replaced their votes back, rebuilds the pieces that drives
+    /// lack, the stripes with the least redundancy first, lets the drives compare every piece with
+    /// its checksum, and rebuilds those that differ. It can be interrupted and run again. Exit code
+    /// 4 if a piece is still missing; it says which.
+    Repair(repair::Repair),
     /// Store and fetch values of a key-value namespace, of any maker's drive
     #[command(subcommand)]
     Kv(kv::Kv),
@@ -246,6 +254,7 @@ impl Command {
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
             Self::Scrub(_) => "scrub",
+            Self::Repair(_) => "repair",
             Self::Kv(command) => return command.words(),
             Self::Characterize(_) => "characterize",
             Self::Run(run) => return run.words(),

@@ -30,7 +30,7 @@ pub(crate) struct Scrub {
 }
 
 /// Parses a number of bytes per second.
-fn rate(text: &str) -> Result<u64, String> {
+pub(super) fn rate(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         0 => Err("a drive reads at least 1 byte in a second".to_owned()),
         bytes => Ok(bytes),

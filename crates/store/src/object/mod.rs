@@ -46,12 +46,13 @@ pub(crate) use draft::{Draft, Shape};
 pub(crate) use get::or_removed;
 pub(crate) use pieces::Pieces;
 pub(crate) use reclaim::objects_on;
+pub(crate) use remove::sweep_all;
 
 /// Callback for the number of bytes done since the last call; may be called on any core.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// Interval at which a put checks that it still owns its name.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval at which a put checks that it still owns its name, and a repair that its object exists.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Chunks of one drive in flight at once.
 pub(crate) const WINDOW: usize = 4;

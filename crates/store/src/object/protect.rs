@@ -95,7 +95,7 @@ fn already(name: &str, scheme: Scheme, missing: u64) -> Error {
         0 => format!("object {name:?} is protected by {scheme} already: remove and put it again"),
         missing => format!(
             "object {name:?} is protected by {scheme} already, and {missing} of its pieces are \
-             missing: `csd get` it, remove it and put it again"
+             missing: `csd repair` stores them again"
         ),
     };
     Error::Protection { why }

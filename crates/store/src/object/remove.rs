@@ -98,15 +98,19 @@ async fn write_when_room(
 /// # Errors
 /// As [`sweep`].
 pub(super) async fn sweep_after(array: &Array, before: &Entry) -> Result<(), Error> {
-    // Its put may still be running, and its blocks must not be reused before it stops.
-    if before.state == State::Staged && before.placement != Placement::Kv {
+    // Its put or a repair may still be running, and its blocks must not be reused before it stops.
+    let has_writer = before.state == State::Staged || before.protection.is_some();
+    if has_writer && before.placement != Placement::Kv {
         sleep(GRACE).await;
     }
     sweep_all(array, before).await
 }
 
 /// Deletes everything that is stored for an object on the drives that are up.
-async fn sweep_all(array: &Array, entry: &Entry) -> Result<(), Error> {
+///
+/// # Errors
+/// As [`sweep`].
+pub(crate) async fn sweep_all(array: &Array, entry: &Entry) -> Result<(), Error> {
     for id in entry.ids() {
         sweep(array, id).await?;
     }

@@ -58,6 +58,17 @@ impl Missing {
         self.0[bit / 8] |= 1 << (bit % 8);
     }
 
+    /// Removes a piece.
+    pub fn remove(&mut self, scheme: Scheme, stripe: u32, piece: usize) {
+        let bit = stripe as usize * scheme.pieces() + piece;
+        if let Some(byte) = self.0.get_mut(bit / 8) {
+            *byte &= !(1 << (bit % 8));
+        }
+        if self.count() == 0 {
+            self.0.clear();
+        }
+    }
+
     /// Returns true if the piece is missing.
     #[must_use]
     pub fn has(&self, scheme: Scheme, stripe: u32, piece: usize) -> bool {

@@ -1,0 +1,120 @@
+//! `csd repair`: rebuilds lost pieces of protected objects, and the catalogues of drives that have
+//! forgotten theirs.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use csd_reactor::{Class, spawn, stop_requested};
+use csd_store::array::Array;
+use csd_store::repair::{self, Limits, Missing, Repaired};
+use serde_json::{Value, json};
+
+use crate::array::votes;
+use crate::cli::repair::Repair;
+use crate::context::Context;
+use crate::progress::Bar;
+use crate::report::{Failure, Report, lost};
+use crate::scrub::entries;
+use crate::table::{Align, Table};
+use crate::units::{grouped, size};
+
+/// Repairs the named objects, or all.
+pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Failure> {
+    let given = context.with_array_to_write(async |array: &Array| votes(array).await)?;
+    let bar = Bar::new(context, "repair", None);
+    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (names, bytes_per_s) = (options.names.clone(), options.rate);
+    // Drives that have just got their votes back take part on a new connection.
+    let found = context.with_array_to_write(async move |array: &Array| {
+        let entries = entries(array, &names, None).await?;
+        let stop = Rc::new(Cell::new(false));
+        let asked = Rc::clone(&stop);
+        let _ended_with_the_core = spawn(Class::System, async move {
+            stop_requested().await;
+            asked.set(true);
+        });
+        let total = Rc::new(move |bytes| total.set(bytes));
+        let limits = Limits { bytes_per_s, stop, total, progress };
+        Ok(repair::repair(array, &entries, &limits).await?)
+    })?;
+    drop(bar);
+    let result = result(&found, &given.rebuilt);
+    if found.is_interrupted {
+        let message = "interrupted: run it again to go on";
+        return Err(Failure { detail: result, ..Failure::run(message) });
+    }
+    let mut report = Report::new(text(&found, &given.rebuilt), result);
+    warnings(&found).into_iter().chain(given.warnings).for_each(|warning| report.warn(warning));
+    Ok(report)
+}
+
+fn text(found: &Repaired, rebuilt: &[Value]) -> String {
+    let mut text = String::new();
+    for drive in rebuilt {
+        let name = drive["name"].as_str().unwrap_or_default();
+        text +=
+            &format!("{name}: {} of {} names stored; it votes\n", drive["stored"], drive["names"]);
+    }
+    let missing: u64 = found.missing.iter().map(|missing| missing.pieces).sum();
+    text += &format!(
+        "{} protected objects, {} pieces, {}: {} rebuilt ({}), {}\n",
+        grouped(found.objects),
+        grouped(found.pieces),
+        size(found.bytes),
+        grouped(found.rebuilt),
+        size(found.rebuilt_bytes),
+        match missing {
+            0 => "no piece is missing".to_owned(),
+            1 => "1 piece is missing".to_owned(),
+            missing => format!("{} pieces are missing", grouped(missing)),
+        }
+    );
+    if !found.missing.is_empty() {
+        let columns = [("object", Align::Left), ("drive", Align::Left), ("pieces", Align::Right)];
+        let mut table = Table::new(&[&columns[..], &[("why", Align::Left)]].concat());
+        for Missing { object, drive, pieces, why } in &found.missing {
+            table.row(vec![object.clone(), drive.clone(), grouped(*pieces), why.clone()]);
+        }
+        text += &table.render();
+    }
+    text
+}
+
+fn warnings(found: &Repaired) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !found.missing.is_empty() {
+        warnings.push(
+            "pieces are missing: bring drives back or replace them, and run `csd repair` again"
+                .to_owned(),
+        );
+    }
+    for lost in &found.lost {
+        let (name, bytes) = (&lost.object, csd_store::error::in_words(&lost.ranges));
+        warnings.push(format!("object {name:?}: bytes {bytes} can be neither read nor computed"));
+    }
+    warnings.extend(found.away.iter().cloned());
+    warnings
+}
+
+fn result(found: &Repaired, rebuilt: &[Value]) -> Value {
+    let missing = found.missing.iter().map(|missing| {
+        let Missing { object, drive, pieces, why } = missing;
+        json!({ "object": object, "drive": drive, "pieces": pieces, "why": why })
+    });
+    let of_object = found
+        .lost
+        .iter()
+        .map(|of_object| json!({ "object": of_object.object, "ranges": lost(&of_object.ranges) }));
+    json!({
+        "objects": found.objects,
+        "unprotected": found.unprotected,
+        "pieces": found.pieces,
+        "bytes": found.bytes,
+        "rebuilt": found.rebuilt,
+        "rebuilt_bytes": found.rebuilt_bytes,
+        "missing": missing.collect::<Vec<Value>>(),
+        "lost": of_object.collect::<Vec<Value>>(),
+        "catalogues": rebuilt,
+    })
+}

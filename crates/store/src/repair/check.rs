@@ -1,0 +1,96 @@
+//! Checks of pieces in their drives: the kernel `verify` reads them where they are, and only
+//! digests cross the wire.
+//!
+//! An execution reads several pieces, each as one page, and its result is compared with the
+//! digests of the entry. Only if it differs are they read one by one. Writes nothing.
+
+use csd_kernels::verify::{self, Parameters, Plan, Spacing};
+use csd_nvme::execute::{CHUNKS_MAX, Execution, Output, SOURCES_MAX};
+use csd_nvme::status::Status;
+
+use super::fleet::Fleet;
+use super::piece::{Piece, is_damage};
+use crate::array::Drive;
+use crate::error::Error;
+
+/// Most bytes of one execution, so that a rate is kept evenly.
+const EXECUTION_BYTES: u64 = 32 << 20;
+
+/// Checks of pieces of one object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checks {
+    /// Size of a page, bytes: that of the object's chunks.
+    pub(super) page_bytes: u32,
+    /// True to compare digests; else a piece that can be read is taken for right.
+    pub(super) compares: bool,
+}
+
+impl Checks {
+    /// Returns, for each of these pieces of one drive, if it is the one that was put. Pieces that
+    /// are shorter than a page end an execution.
+    ///
+    /// # Errors
+    /// An answer that says nothing about a piece.
+    pub(super) async fn run(self, fleet: &Fleet, pieces: &[Piece]) -> Result<Vec<bool>, Error> {
+        let mut right = Vec::with_capacity(pieces.len());
+        for batch in self.batches(pieces) {
+            if self.are_right(fleet, batch).await? {
+                right.resize(right.len() + batch.len(), true);
+            } else if batch.len() == 1 {
+                right.push(false);
+            } else {
+                for piece in batch.chunks(1) {
+                    right.push(self.are_right(fleet, piece).await?);
+                }
+            }
+        }
+        Ok(right)
+    }
+
+    /// Cuts pieces into executions.
+    fn batches(self, pieces: &[Piece]) -> Vec<&[Piece]> {
+        let most = EXECUTION_BYTES / u64::from(self.page_bytes.max(1));
+        let most = most.clamp(1, u64::from(CHUNKS_MAX).min(SOURCES_MAX as u64));
+        let (mut batches, mut begin) = (Vec::new(), 0);
+        for (index, piece) in pieces.iter().enumerate() {
+            let count = (index + 1 - begin) as u64;
+            if count == most || piece.bytes != self.page_bytes || index + 1 == pieces.len() {
+                batches.push(&pieces[begin..=index]);
+                begin = index + 1;
+            }
+        }
+        batches
+    }
+
+    /// Returns true if all pieces of one execution are right.
+    async fn are_right(self, fleet: &Fleet, pieces: &[Piece]) -> Result<bool, Error> {
+        let drive: &Drive = &pieces[0].drive;
+        let bytes = pieces.iter().map(|piece| u64::from(piece.bytes)).sum();
+        fleet.pace(drive.index, bytes).await;
+        let program = fleet.program(drive).await?;
+        let plan = Plan::sequential(self.page_bytes);
+        let execution = Execution {
+            program: verify::PROGRAM_ID,
+            output: Output::Completion,
+            sources: pieces.iter().map(|piece| piece.place().into()).collect(),
+            inline: Vec::new(),
+            parameters: Parameters { plan, spacing: Spacing::default() }.encode(),
+            serial: false,
+            cores: 1,
+        };
+        match drive.compute.execute(program, &execution).await {
+            Ok(result) => Ok(!self.compares || result == digest(pieces)),
+            Err(error) => match error.status() {
+                Some(Status::SOURCE_MISSING) => Ok(false),
+                status if is_damage(status) => Ok(false),
+                _ => Err(Error::command(drive, error)),
+            },
+        }
+    }
+}
+
+/// Returns the result of `verify` over these pieces.
+fn digest(pieces: &[Piece]) -> u64 {
+    let sums: Vec<u8> = pieces.iter().flat_map(|piece| piece.sum.to_le_bytes()).collect();
+    u64::from(crc32c::crc32c(&sums)) | (pieces.len() as u64) << 32
+}

@@ -1,0 +1,133 @@
+//! [`Fleet`]: the drives that a repair may use, and the rate at which it uses them.
+//!
+//! A drive that is down or has no vote takes no part: neither its pieces nor its answers count, and
+//! nothing is written to it, because it may belong to another array. Invariant: a drive whose
+//! connection has failed is not used again.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_kernels::verify;
+use csd_reactor::{Instant, now, sleep_until};
+
+use super::Limits;
+use crate::array::{Array, Drive};
+use crate::catalogue;
+use crate::error::Error;
+use crate::run::program_index;
+
+/// Drives of an array, by index.
+pub(super) struct Fleet {
+    drives: Vec<Option<Rc<Drive>>>,
+    names: Vec<String>,
+    /// Reasons why drives take no part.
+    away: RefCell<BTreeMap<usize, String>>,
+    /// Reasons why drives could not take pieces.
+    failures: RefCell<BTreeMap<usize, String>>,
+    /// Index of the program `verify` of each drive, once it is known.
+    programs: Vec<Cell<Option<u16>>>,
+    /// Times from which drives may be used again.
+    free_at: Vec<Cell<Instant>>,
+    bytes_per_s: Option<u64>,
+}
+
+impl Fleet {
+    /// Returns the drives of an array that are up and vote.
+    pub(super) fn new(array: &Array, limits: &Limits) -> Self {
+        let slots = array.slots();
+        let mut drives = vec![None; slots.len()];
+        for drive in array.voters() {
+            drives[drive.index] = Some(Rc::clone(&drive));
+        }
+        let mut away = BTreeMap::new();
+        for (index, slot) in slots.iter().enumerate().filter(|(index, _)| drives[*index].is_none())
+        {
+            let why = match (slot.drive(), slot.vote()) {
+                (Err(why), _) => format!("it is down: {why}"),
+                (Ok(_), Err(why)) => format!("it does not vote: {why}"),
+                (Ok(_), Ok(())) => "it has lost its vote".to_owned(),
+            };
+            away.insert(index, why);
+        }
+        Self {
+            drives,
+            names: slots.iter().map(|slot| slot.name.clone()).collect(),
+            away: RefCell::new(away),
+            failures: RefCell::default(),
+            programs: slots.iter().map(|_| Cell::new(None)).collect(),
+            free_at: slots.iter().map(|_| Cell::new(now())).collect(),
+            bytes_per_s: limits.bytes_per_s,
+        }
+    }
+
+    /// Returns a drive; `None` if it takes no part.
+    pub(super) fn drive(&self, index: usize) -> Option<&Rc<Drive>> {
+        let drive = self.drives.get(index)?.as_ref();
+        drive.filter(|_| !self.away.borrow().contains_key(&index))
+    }
+
+    /// Returns a drive's name.
+    pub(super) fn name(&self, index: usize) -> String {
+        self.names.get(index).cloned().unwrap_or_else(|| format!("#{index}"))
+    }
+
+    /// Returns the reason why a drive takes no part.
+    pub(super) fn why(&self, index: usize) -> Option<String> {
+        match self.away.borrow().get(&index) {
+            None if index >= self.drives.len() => {
+                Some("the array file does not list it".to_owned())
+            }
+            why => why.cloned(),
+        }
+    }
+
+    /// Takes a drive out: one of its commands has failed in a way that says nothing about a piece.
+    pub(super) fn lose(&self, index: usize, error: &Error) {
+        self.away.borrow_mut().entry(index).or_insert_with(|| error.to_string());
+    }
+
+    /// Notes the reason why a drive could not take a piece, if it is the first.
+    pub(super) fn fail(&self, index: usize, why: String) {
+        self.failures.borrow_mut().entry(index).or_insert(why);
+    }
+
+    /// Returns the reason why a drive could not take a piece.
+    pub(super) fn failure(&self, index: usize) -> Option<String> {
+        self.failures.borrow().get(&index).cloned()
+    }
+
+    /// Returns the drives that take no part, each with its reason. Before, every other drive
+    /// answers a command: so no drive has restarted since its pieces were checked.
+    pub(super) async fn away(&self) -> Vec<String> {
+        for drive in self.drives.iter().flatten() {
+            if let Err(error) = drive.objects.exist(&catalogue::key("")).await {
+                self.lose(drive.index, &Error::command(drive, error));
+            }
+        }
+        let away = self.away.borrow();
+        away.iter().map(|(index, why)| format!("drive {}: {why}", self.name(*index))).collect()
+    }
+
+    /// Returns the index of the program `verify` of a drive.
+    pub(super) async fn program(&self, drive: &Drive) -> Result<u16, Error> {
+        let known = &self.programs[drive.index];
+        if let Some(program) = known.get() {
+            return Ok(program);
+        }
+        let program = program_index(drive, verify::PROGRAM_ID).await?;
+        known.set(Some(program));
+        Ok(program)
+    }
+
+    /// Waits until a drive may read or write so many bytes more.
+    pub(super) async fn pace(&self, index: usize, bytes: u64) {
+        let Some(rate) = self.bytes_per_s else { return };
+        let begin = self.free_at[index].get().max(now());
+        let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos() / u128::from(rate.max(1));
+        let end = begin.ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX));
+        self.free_at[index].set(Instant::from_ns(end));
+        sleep_until(begin).await;
+    }
+}

@@ -1,0 +1,331 @@
+//! Repair: finds pieces of protected objects that are missing or wrong, rebuilds them from others
+//! at the places where they belong, and counts one only after its drive has compared it with its
+//! digest.
+//!
+//! First all objects are surveyed by names alone, and what drives lack is rebuilt, the stripes with
+//! the least redundancy first. Then the drives read every piece that was not read so far, and what
+//! they find wrong is rebuilt, too. At last an object's entry is revised: pieces that it lists as
+//! missing and that are good no longer are.
+//!
+//! A repair keeps no record of its own: it can be interrupted at any point and run again, and
+//! several can run at once, because a piece has one place and one content as long as its object
+//! exists. Pieces of an object that is removed meanwhile are deleted again. Invariants: bytes are
+//! written only to the place of a piece in a sealed entry, on a drive that votes; a repair that
+//! reports no missing piece has seen each piece good.
+
+mod check;
+mod fleet;
+mod mover;
+mod piece;
+mod presence;
+mod report;
+mod revise;
+mod stripe;
+mod subject;
+mod units;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use csd_reactor::{Class, JoinHandle, now, spawn};
+
+use crate::array::Array;
+use crate::catalogue::{Entry, ObjectId, Placement};
+use crate::error::Error;
+use crate::object::{self, CHECK_INTERVAL, Progress};
+use check::Checks;
+use fleet::Fleet;
+use mover::{ByHost, Mover};
+use presence::Presence;
+use revise::{Revised, is_same, revise};
+use stripe::{Fixed, Repair as OfStripe};
+use subject::{State, Subject};
+
+pub use report::{Lost, Missing, Repaired};
+
+/// Bytes of stripes that are rebuilt at once, unless one stripe is longer.
+const AHEAD_BYTES: usize = 64 << 20;
+/// Most stripes that are rebuilt at once.
+const AHEAD: usize = 16;
+/// Pieces that a drive checks before they are counted.
+const CHECKED_AT_ONCE: usize = 256;
+/// Attempts to load an object whose blocks other repairs move.
+const LOADS: usize = 4;
+
+/// Limits of a repair.
+#[derive(Clone)]
+pub struct Limits {
+    /// Bytes that each drive reads or writes in a second; `None` for no limit.
+    pub bytes_per_s: Option<u64>,
+    /// True once the repair must end early.
+    pub stop: Rc<Cell<bool>>,
+    /// Callback for the bytes of all pieces, once they are known.
+    pub total: Rc<dyn Fn(u64)>,
+    /// Callback for the bytes of pieces that are good.
+    pub progress: Progress,
+}
+
+/// Repairs these objects, of which those without protection are only looked for.
+///
+/// # Errors
+/// Those of the catalogue. A drive that is down, fails or is full is no error: its pieces are
+/// missing.
+pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Result<Repaired, Error> {
+    let fleet = Rc::new(Fleet::new(array, limits));
+    let (mover, kept, found) = (Rc::new(ByHost), BTreeMap::new(), Repaired::default());
+    let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found };
+    let work = repair.survey(entries).await?;
+    for ((_, name), stripes) in work {
+        if !limits.stop.get() {
+            repair.rebuild(&name, &stripes).await?;
+        }
+    }
+    for entry in entries {
+        if !limits.stop.get() {
+            repair.finish(&entry.name).await?;
+        }
+    }
+    repair.found.away = repair.fleet.away().await;
+    repair.found.is_interrupted = limits.stop.get();
+    Ok(repair.found)
+}
+
+/// Stripes to rebuild, by their redundancy and object.
+type Work = BTreeMap<(i32, String), Vec<u32>>;
+
+/// A running repair.
+struct Repair<'a, M> {
+    array: &'a Array,
+    fleet: Rc<Fleet>,
+    limits: Limits,
+    mover: Rc<M>,
+    /// States of pieces of objects that were worked on, and the placement to which they belong.
+    kept: BTreeMap<ObjectId, (Placement, Vec<State>)>,
+    found: Repaired,
+}
+
+impl<M: Mover + 'static> Repair<'_, M> {
+    /// Looks for the names of all pieces.
+    async fn survey(&mut self, entries: &[Entry]) -> Result<Work, Error> {
+        let (mut work, mut total) = (Work::new(), 0);
+        for entry in entries {
+            let presence = Presence::read(&self.fleet, entry).await;
+            let Some(subject) = Subject::new(&self.fleet, entry, &presence) else {
+                self.look_at_unprotected(entry, &presence).await?;
+                continue;
+            };
+            total += subject.bytes_of_all();
+            for (margin, stripe) in subject.bad_stripes(&self.fleet) {
+                work.entry((margin, entry.name.clone())).or_default().push(stripe);
+            }
+        }
+        (self.limits.total)(total);
+        Ok(work)
+    }
+
+    /// Notes which chunks of an object without protection are not there.
+    async fn look_at_unprotected(
+        &mut self,
+        entry: &Entry,
+        presence: &Presence,
+    ) -> Result<(), Error> {
+        let mut found = Repaired::default();
+        found.look_at_unprotected(&self.fleet, entry, presence);
+        // Chunks of an object that was removed since are gone.
+        let is_there = match object::lookup(self.array, &entry.name).await {
+            _ if found.missing.is_empty() => true,
+            Ok(current) => current.id == entry.id,
+            Err(Error::Missing { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if is_there {
+            self.found.unprotected += 1;
+            self.found.missing.extend(found.missing);
+            self.found.lost.extend(found.lost);
+        }
+        Ok(())
+    }
+
+    /// Rebuilds the bad pieces of these stripes.
+    async fn rebuild(&mut self, name: &str, stripes: &[u32]) -> Result<(), Error> {
+        let Some(subject) = self.load(name).await? else { return Ok(()) };
+        self.fix(&subject, stripes).await?;
+        self.close(&subject).await?;
+        let states = (subject.entry.placement.clone(), subject.states());
+        self.kept.insert(subject.entry.id, states);
+        Ok(())
+    }
+
+    /// Lets the drives read all pieces that were not read yet, rebuilds the bad ones, and takes
+    /// stock.
+    async fn finish(&mut self, name: &str) -> Result<(), Error> {
+        let Some(subject) = self.load(name).await? else { return Ok(()) };
+        self.kept.remove(&subject.entry.id);
+        self.check(&subject).await;
+        let bad: Vec<u32> =
+            subject.bad_stripes(&self.fleet).into_iter().map(|(_, stripe)| stripe).collect();
+        self.fix(&subject, &bad).await?;
+        self.close(&subject).await?;
+        if !subject.is_gone.get() && !self.limits.stop.get() {
+            self.found.take_stock(&self.fleet, &subject);
+        }
+        Ok(())
+    }
+
+    /// Returns a protected object as it is now, with the states of its pieces so far. Its blocks
+    /// have all their units again.
+    async fn load(&self, name: &str) -> Result<Option<Rc<Subject>>, Error> {
+        for _ in 0..LOADS {
+            let mut entry = match object::lookup(self.array, name).await {
+                Err(Error::Missing { .. }) => return Ok(None),
+                entry => entry?,
+            };
+            let presence = Presence::read(&self.fleet, &entry).await;
+            let Some(subject) = Subject::new(&self.fleet, &entry, &presence) else {
+                return Ok(None);
+            };
+            match units::settle(self.array, &self.fleet, &subject, &presence).await? {
+                None => {}
+                Some(Revised::Done(revised)) => entry = *revised,
+                Some(Revised::Moved) => continue,
+                Some(Revised::Gone) => return Ok(None),
+            }
+            let subject = Subject::new(&self.fleet, &entry, &presence);
+            if let (Some(subject), Some((placement, states))) = (&subject, self.kept.get(&entry.id))
+                && *placement == entry.placement
+            {
+                subject.remember(states);
+            }
+            return Ok(subject.map(Rc::new));
+        }
+        Err(Error::Overtaken { name: name.to_owned() })
+    }
+
+    fn checks(&self, subject: &Subject) -> Checks {
+        let compares = self.array.guards().digests;
+        Checks { page_bytes: subject.entry.chunk_bytes, compares }
+    }
+
+    /// Lets all drives check their pieces at once.
+    async fn check(&self, subject: &Rc<Subject>) {
+        let mut by_drive: BTreeMap<usize, Vec<(u32, usize)>> = BTreeMap::new();
+        for (stripe, number) in subject.all() {
+            if subject.state(stripe, number) == State::Unknown {
+                by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
+            }
+        }
+        let begin = |(index, pieces): (usize, Vec<(u32, usize)>)| {
+            let (fleet, subject) = (Rc::clone(&self.fleet), Rc::clone(subject));
+            let (checks, limits) = (self.checks(&subject), self.limits.clone());
+            spawn(Class::Foreground, async move {
+                check_drive(&fleet, &subject, checks, (index, &pieces), &limits).await;
+            })
+        };
+        let checking: Vec<JoinHandle<()>> = by_drive.into_iter().map(begin).collect();
+        for done in checking {
+            done.await;
+        }
+    }
+
+    /// Rebuilds the bad pieces of these stripes, a few at once.
+    async fn fix(&mut self, subject: &Rc<Subject>, stripes: &[u32]) -> Result<(), Error> {
+        let stripe_bytes = subject.code().pieces() * subject.entry.chunk_bytes as usize;
+        let ahead = (AHEAD_BYTES / stripe_bytes.max(1)).clamp(1, AHEAD);
+        let mut pending: VecDeque<JoinHandle<Result<Fixed, Error>>> = VecDeque::new();
+        let (mut stripes, mut failed) = (stripes.iter(), None);
+        loop {
+            while failed.is_none() && pending.len() < ahead && !self.limits.stop.get() {
+                let Some(&stripe) = stripes.next() else { break };
+                match self.is_there(subject).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+                let (fleet, mover) = (Rc::clone(&self.fleet), Rc::clone(&self.mover));
+                let (subject, checks) = (Rc::clone(subject), self.checks(subject));
+                let work = OfStripe { fleet, subject, mover, checks, stripe };
+                pending.push_back(spawn(Class::Foreground, async move { work.run().await }));
+            }
+            let Some(done) = pending.pop_front() else { break };
+            match done.await {
+                Ok(fixed) => {
+                    (self.limits.progress)(fixed.bytes);
+                    self.found.rebuilt += fixed.rebuilt;
+                    self.found.rebuilt_bytes += fixed.rebuilt_bytes;
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Checks from time to time that the object still exists: if not, its blocks soon belong to
+    /// another one.
+    async fn is_there(&self, subject: &Subject) -> Result<bool, Error> {
+        let seen = now();
+        if !subject.is_gone.get() && seen.since(subject.looked.get()) >= CHECK_INTERVAL {
+            match object::lookup(self.array, &subject.entry.name).await {
+                Ok(entry) if is_same(&subject.entry, &entry) => {}
+                Ok(_) | Err(Error::Missing { .. }) => subject.is_gone.set(true),
+                Err(error) => return Err(error),
+            }
+            subject.looked.set(seen);
+        }
+        Ok(!subject.is_gone.get())
+    }
+
+    /// Revises the entry of an object that was worked on. If the object is gone, deletes what was
+    /// stored for it since.
+    async fn close(&mut self, subject: &Subject) -> Result<(), Error> {
+        let change = |entry: &mut Entry| {
+            let Some(protection) = &mut entry.protection else { return };
+            let (scheme, parity) = (protection.scheme, &mut protection.parity);
+            for (stripe, number) in subject.all() {
+                if subject.state(stripe, number) == State::Good {
+                    parity.iter_mut().for_each(|parity| {
+                        parity.missing.remove(scheme, stripe, number);
+                    });
+                }
+            }
+        };
+        match revise(self.array, &subject.entry, change).await? {
+            Revised::Done(_) => {}
+            // Pieces were checked at places that are no longer theirs.
+            Revised::Moved => subject.forget(),
+            Revised::Gone => {
+                subject.is_gone.set(true);
+                object::sweep_all(self.array, &subject.entry).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets one drive check its pieces, and sets their states.
+async fn check_drive(
+    fleet: &Fleet,
+    subject: &Subject,
+    checks: Checks,
+    (index, pieces): (usize, &[(u32, usize)]),
+    limits: &Limits,
+) {
+    for some in pieces.chunks(CHECKED_AT_ONCE) {
+        let Some(drive) = fleet.drive(index).filter(|_| !limits.stop.get()) else { return };
+        let of = |(stripe, number): &(u32, usize)| subject.piece(drive, *stripe, *number);
+        let checked = checks.run(fleet, &some.iter().map(of).collect::<Vec<_>>()).await;
+        let right = match checked {
+            Ok(right) => right,
+            Err(error) => return fleet.lose(index, &error),
+        };
+        let mut bytes = 0;
+        for (&(stripe, number), is_right) in some.iter().zip(right) {
+            subject.set(stripe, number, if is_right { State::Good } else { State::Bad });
+            bytes += if is_right { u64::from(subject.bytes(stripe, number)) } else { 0 };
+        }
+        (limits.progress)(bytes);
+    }
+}

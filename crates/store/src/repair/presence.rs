@@ -1,0 +1,92 @@
+//! [`Presence`]: the pieces that drives have names for, found without reading a piece.
+//!
+//! A value is there if its key is listed; a chunk on blocks, if its unit is claimed for the object.
+//! An emptied drive has neither. Writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use csd_nvme::execute::chunk_key;
+use csd_nvme::kv::Key;
+
+use super::fleet::Fleet;
+use crate::catalogue::{self, Entry, ObjectId, Placement};
+use crate::error::Error;
+use crate::extent::{self, UNIT_BYTES};
+
+/// Names of an object's pieces on its drives.
+#[derive(Default)]
+pub(super) struct Presence {
+    /// Keys of values, by drive.
+    keys: BTreeMap<usize, BTreeSet<Key>>,
+    /// For each member of an object on blocks: its units in order, true if they are its own.
+    units: Vec<Vec<bool>>,
+}
+
+impl Presence {
+    /// Asks all drives that may hold pieces. One that fails takes no further part.
+    pub(super) async fn read(fleet: &Fleet, entry: &Entry) -> Self {
+        let mut presence = Self::default();
+        let drives: Vec<usize> = match &entry.protection {
+            Some(protection) => protection.group.iter().map(|drive| usize::from(*drive)).collect(),
+            None => entry.members.iter().map(|drive| usize::from(*drive)).collect(),
+        };
+        for index in drives {
+            if let Err(error) = presence.read_keys(fleet, entry, index).await {
+                fleet.lose(index, &error);
+            }
+        }
+        for (member, units) in member_units(entry).iter().enumerate() {
+            let index = usize::from(entry.members[member]);
+            let mut own = vec![false; units.len()];
+            for (unit, own) in units.iter().zip(&mut own) {
+                let Some(drive) = fleet.drive(index) else { break };
+                match extent::owner(drive, *unit).await {
+                    Ok(owner) => *own = owner == Some(entry.id),
+                    Err(Error::Corrupt { .. }) => {}
+                    Err(error) => fleet.lose(index, &error),
+                }
+            }
+            presence.units.push(own);
+        }
+        presence
+    }
+
+    async fn read_keys(&mut self, fleet: &Fleet, entry: &Entry, index: usize) -> Result<(), Error> {
+        let Some(drive) = fleet.drive(index) else { return Ok(()) };
+        let keys = self.keys.entry(index).or_default();
+        let of_data = (entry.placement == Placement::Kv).then_some(entry.id);
+        for id in of_data.into_iter().chain(entry.parity_id()) {
+            let first = chunk_key(&id.0, 0);
+            keys.extend(catalogue::keys_with_prefix(drive, &id.0, first.as_bytes()).await?);
+        }
+        Ok(())
+    }
+
+    /// Returns true if the drive has this value.
+    pub(super) fn has_value(&self, drive: usize, id: ObjectId, number: u32) -> bool {
+        self.keys.get(&drive).is_some_and(|keys| keys.contains(&chunk_key(&id.0, number)))
+    }
+
+    /// Returns true if the unit that holds this byte of a member's data is the object's.
+    pub(super) fn has_unit(&self, member: usize, byte: u64) -> bool {
+        let unit = usize::try_from(byte / UNIT_BYTES).unwrap_or(usize::MAX);
+        self.units.get(member).and_then(|units| units.get(unit)).copied().unwrap_or(false)
+    }
+
+    /// Returns the positions of a member's units that are not the object's.
+    pub(super) fn foreign_units(&self, member: usize) -> Vec<usize> {
+        let units = self.units.get(member).into_iter().flatten().enumerate();
+        units.filter(|(_, own)| !**own).map(|(position, _)| position).collect()
+    }
+}
+
+/// Returns the units that the chunks of each member need, in order; none for values.
+pub(super) fn member_units(entry: &Entry) -> Vec<Vec<u32>> {
+    let Placement::Block(extents) = &entry.placement else { return Vec::new() };
+    let layout = entry.layout();
+    let units = |(member, extents)| {
+        let bytes = u64::from(layout.count(member)) * u64::from(entry.chunk_bytes);
+        extent::units_of(extents, bytes.div_ceil(UNIT_BYTES))
+    };
+    extents.iter().enumerate().map(units).collect()
+}

@@ -1,0 +1,140 @@
+//! Repair of one stripe: chooses sources, has the bad pieces rebuilt, and lets the drives check
+//! them.
+//!
+//! A source that turns out to be wrong becomes a target; one whose drive fails is replaced by
+//! another. Ends, because every turn makes a piece good, bad or failed, or loses a drive.
+
+use std::rc::Rc;
+
+use super::check::Checks;
+use super::fleet::Fleet;
+use super::mover::{Fault, Mover, Rebuild};
+use super::subject::{State, Subject};
+use crate::error::Error;
+
+/// Pieces that became good.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fixed {
+    /// Number and bytes of pieces that were read and found good, or rebuilt.
+    pub(super) bytes: u64,
+    /// Number of pieces that were rebuilt, and their bytes.
+    pub(super) rebuilt: u64,
+    pub(super) rebuilt_bytes: u64,
+}
+
+/// A stripe that is repaired.
+pub(super) struct Repair<M> {
+    pub(super) fleet: Rc<Fleet>,
+    pub(super) subject: Rc<Subject>,
+    pub(super) mover: Rc<M>,
+    pub(super) checks: Checks,
+    pub(super) stripe: u32,
+}
+
+impl<M: Mover> Repair<M> {
+    /// Rebuilds all bad pieces whose drives take part, as far as enough others are there.
+    ///
+    /// # Errors
+    /// [`Error::Lane`].
+    pub(super) async fn run(&self) -> Result<Fixed, Error> {
+        let mut fixed = Fixed::default();
+        while let Some(work) = self.plan() {
+            match self.mover.rebuild(&self.fleet, &work).await {
+                Ok(()) => {
+                    for source in &work.sources {
+                        fixed.bytes += self.good(source.number);
+                    }
+                    for target in &work.targets {
+                        if self.check(target.number).await {
+                            let bytes = self.good(target.number);
+                            fixed.rebuilt += 1;
+                            fixed.rebuilt_bytes += bytes;
+                            fixed.bytes += bytes;
+                        }
+                    }
+                }
+                Err(Fault::Wrong(number)) => self.set(number, State::Bad),
+                Err(Fault::Source(number, error)) => {
+                    self.fleet.lose(self.drive(number), &error);
+                }
+                Err(Fault::Target(number, error)) if error.is_lost() => {
+                    self.fleet.lose(self.drive(number), &error);
+                }
+                Err(Fault::Target(number, error)) => self.fail(number, error.to_string()),
+                Err(Fault::Entry) => {
+                    for target in &work.targets {
+                        let why = "other pieces do not give what its entry says".to_owned();
+                        self.fail(target.number, why);
+                    }
+                }
+                Err(Fault::Lane) => return Err(Error::Lane),
+            }
+        }
+        Ok(fixed)
+    }
+
+    /// Returns the next rebuild; `None` if no bad piece is left, or too few others.
+    fn plan(&self) -> Option<Rebuild> {
+        let (subject, fleet) = (&self.subject, &self.fleet);
+        let in_state = |state| subject.in_state(fleet, self.stripe, state);
+        let bad = in_state(State::Bad);
+        let needed = subject.stripes().chunks(self.stripe).len();
+        let mut sources = [in_state(State::Good), in_state(State::Unknown)].concat();
+        sources.truncate(needed);
+        if bad.is_empty() || sources.len() < needed {
+            return None;
+        }
+        let piece = |number: &usize| {
+            let drive = fleet.drive(self.drive(*number)).expect("pieces of drives that take part");
+            subject.piece(drive, self.stripe, *number)
+        };
+        Some(Rebuild {
+            code: subject.code().clone(),
+            sources: sources.iter().map(piece).collect(),
+            empty: (needed..subject.code().data()).collect(),
+            targets: bad.iter().map(piece).collect(),
+            compares: self.checks.compares,
+        })
+    }
+
+    /// Lets the drive compare a stored piece with its digest.
+    async fn check(&self, number: usize) -> bool {
+        let index = self.drive(number);
+        let Some(drive) = self.fleet.drive(index) else { return false };
+        let piece = self.subject.piece(drive, self.stripe, number);
+        match self.checks.run(&self.fleet, &[piece]).await.as_deref() {
+            Ok([true]) => true,
+            Ok(_) => {
+                self.fail(number, "it does not return the piece that was stored".to_owned());
+                false
+            }
+            Err(error) => {
+                self.fleet.lose(index, error);
+                false
+            }
+        }
+    }
+
+    fn drive(&self, number: usize) -> usize {
+        self.subject.drive(self.stripe, number)
+    }
+
+    fn set(&self, number: usize, state: State) {
+        self.subject.set(self.stripe, number, state);
+    }
+
+    /// Makes a piece good; returns its bytes if it was not good before.
+    fn good(&self, number: usize) -> u64 {
+        let before = self.subject.state(self.stripe, number);
+        self.set(number, State::Good);
+        match before {
+            State::Good => 0,
+            _ => self.subject.bytes(self.stripe, number).into(),
+        }
+    }
+
+    fn fail(&self, number: usize, why: String) {
+        self.set(number, State::Failed);
+        self.fleet.fail(self.drive(number), why);
+    }
+}

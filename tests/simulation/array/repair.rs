@@ -1,0 +1,83 @@
+//! Repairs of the hosts, and their rule: success leaves every piece on the media.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use csd_store::array::Array;
+use csd_store::catalogue::Entry;
+use csd_store::object::{self, Error};
+use csd_store::repair::{self, Limits, Repaired};
+
+use super::history::Told;
+use super::host::{Known, refused};
+use super::pieces::{self, Medium, Sound};
+
+async fn run(array: &Array, entries: &[Entry], known: &Known) -> Result<Repaired, Error> {
+    let (stop, total) = (Rc::new(Cell::new(false)), Rc::new(|_| {}));
+    let limits = Limits { bytes_per_s: None, stop, total, progress: Arc::new(|_| {}) };
+    let found = repair::repair(array, entries, &limits).await?;
+    known.borrow_mut().rebuilt_pieces += found.rebuilt;
+    Ok(found)
+}
+
+/// Repairs one object, and looks at the media if no piece is said to be missing.
+pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
+    let losses = known.borrow().losses;
+    let entry = match object::lookup(array, name).await {
+        Ok(entry) => entry,
+        Err(error) => return refused(&error),
+    };
+    let found = match run(array, &[entry], known).await {
+        Ok(found) => found,
+        Err(error) => return refused(&error),
+    };
+    match (found.is_whole(), found.objects) {
+        (true, 1) => {}
+        // It was removed, or pieces are missing, and the host knows.
+        (true, 0) => return Told::Unknown,
+        _ => return Told::Exists,
+    }
+    known.borrow_mut().repaired += 1;
+    if let Some(violation) = look(array, name, known, losses).await {
+        known.borrow_mut().history.violations.push(violation);
+    }
+    Told::Done
+}
+
+/// Compares the media with a repair's success; `None` if all pieces are there, or pieces were lost
+/// or the object removed since.
+async fn look(array: &Array, name: &str, known: &Known, losses: u64) -> Option<String> {
+    let entry = object::lookup(array, name).await.ok()?;
+    let (_, parity) = entry.protected()?;
+    let sound = Sound::read(&pieces::media().await?, &entry).await?;
+    let now = object::lookup(array, name).await.ok()?;
+    let is_full = sound.is_full() && parity.missing.count() == 0;
+    let is_settled = now == entry && known.borrow().losses == losses;
+    (is_settled && !is_full).then(|| format!("{name} was repaired, and lacks pieces"))
+}
+
+/// Repairs all objects while nothing else happens. Returns false if a drive cannot be reached.
+pub async fn all(array: &Array, media: &[Medium], known: &Known) -> bool {
+    let Ok(listed) = object::list(array).await else { return false };
+    let mut before = Vec::new();
+    for entry in listed.sealed.iter().filter(|entry| entry.protected().is_some()) {
+        let Some(sound) = Sound::read(media, entry).await else { return false };
+        before.push((entry.name.clone(), sound.is_enough()));
+    }
+    let Ok(found) = run(array, &listed.sealed, known).await else { return false };
+    for (name, is_enough) in before {
+        let entry = match object::lookup(array, &name).await {
+            Ok(entry) => entry,
+            Err(Error::Missing { .. }) => continue,
+            Err(_) => return false,
+        };
+        let Some(sound) = Sound::read(media, &entry).await else { return false };
+        let is_missing = found.missing.iter().any(|missing| missing.object == name);
+        if sound.is_full() == is_missing || (is_enough && is_missing) {
+            let text = format!("{name}, {is_enough}, was repaired at last: {found:?}");
+            known.borrow_mut().history.violations.push(text);
+        }
+    }
+    true
+}
