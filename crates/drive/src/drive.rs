@@ -32,6 +32,7 @@ use crate::namespace::kv::segments::Segments;
 use crate::namespace::kv::{IndexKind, Kv, marked};
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
+use crate::peers::Peers;
 use crate::resources::{Expose, Resources};
 use crate::throttle::Throttle;
 use crate::transport::budget::Budget;
@@ -79,8 +80,10 @@ pub struct Shared {
     pub surplus: AtomicU64,
     /// Settings of hosts: saved features and write protection.
     pub settings: Arc<Settings>,
+    /// Drives that this drive may work with, if it has a file of peers.
+    pub peers: Option<Arc<Peers>>,
     /// State in which only the inside changes blocks.
-    pub inside_only: InsideOnly,
+    pub inside_only: Arc<InsideOnly>,
     /// Memory namespace.
     pub memory: Arc<LocalMemory>,
     /// Programs that hosts have loaded.
@@ -189,6 +192,8 @@ pub async fn open(
     let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;
     let settings = Settings::open(&media, uuid).await?;
     settings.apply(&segments);
+    let inside_only = settings.saved(FeatureId::INSIDE_ONLY, NSID_BLOCK) == Some(1);
+    let inside_only = InsideOnly::new(inside_only);
     let cores = core_count();
     Ok(Arc::new(Shared {
         subsystem: describe::subsystem(nqn, &superblock, &segments, resources),
@@ -205,7 +210,8 @@ pub async fn open(
         host_limits: HostLimits::default(),
         newcomers: Newcomers::default(),
         surplus: AtomicU64::new(0),
-        inside_only: InsideOnly::new(settings.saved(FeatureId::INSIDE_ONLY, NSID_BLOCK) == Some(1)),
+        peers: resources.peers.clone().map(|peers| Arc::new(Peers::new(peers, nqn))),
+        inside_only: Arc::new(inside_only),
         settings: Arc::new(settings),
         library: Arc::new(Library::new(
             resources.engines.clone(),
@@ -352,6 +358,8 @@ fn executed(shared: &Shared) -> compute::Shared {
         limits: shared.limits,
         value_bytes_max: shared.superblock.value_bytes_max(),
         settings: Arc::clone(&shared.settings),
+        inside_only: Arc::clone(&shared.inside_only),
+        peers: shared.peers.clone(),
         log: shared.log.clone(),
     }
 }
