@@ -42,6 +42,7 @@
 //! - [`bench_ec`]: erasure coding on hosts and in drives
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
+//! - [`peers`]: drives that work with each other
 //! - [`protected`]: objects with parity, and the loss of their drives
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
@@ -83,6 +84,7 @@ mod other;
 mod over_objects;
 mod owners;
 mod pace;
+mod peers;
 mod programs;
 mod protected;
 mod proxy;

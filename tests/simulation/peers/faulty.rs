@@ -2,7 +2,7 @@
 //! partitions come between them and between them and the host.
 //!
 //! Rules: a piece that a drive has reported as stored is there in the end; whatever lies under the
-//! name of a piece is that piece, whole, whoever was interrupted; every task succeeds once the
+//! name of a piece is that piece, whole, whatever was interrupted; every task succeeds once the
 //! faults have ended. A seed is a whole run.
 
 use std::collections::BTreeSet;
@@ -101,6 +101,32 @@ async fn work(known: Rc<RefCell<Known>>) {
     }
 }
 
+/// Cuts the power of a drive for a while, or the network between it and another machine.
+fn fault(fleet: &Fleet) {
+    let draw = |range: std::ops::Range<u64>| {
+        range.start + fleet.world.random_u64() % (range.end - range.start)
+    };
+    fleet.world.run_for(Duration::from_millis(draw(1..800)));
+    let index = usize::try_from(draw(0..3)).unwrap();
+    let span = Duration::from_millis(draw(1..3000));
+    let drive = &fleet.drives[index];
+    if draw(0..2) == 0 {
+        fleet.world.crash(drive.machine);
+        drive.disk.power_cut(|| fleet.world.random_u64());
+        drive.disk.power_on();
+        fleet.world.run_for(span / 4);
+        fleet.start(index);
+    } else {
+        let other = match draw(0..3) {
+            0 => fleet.host,
+            _ => fleet.drives[(index + 1) % 3].machine,
+        };
+        fleet.world.partition(drive.machine, other);
+        fleet.world.run_for(span);
+        fleet.world.heal(drive.machine, other);
+    }
+}
+
 /// Returns the numbers of tasks that succeeded and failed.
 fn run(seed: u64) -> (usize, u64) {
     let fleet = Fleet::new(seed, |_| list([Some(1), Some(2), Some(3)]));
@@ -123,30 +149,7 @@ fn run(seed: u64) -> (usize, u64) {
             }
         }
     });
-    let draw = |range: std::ops::Range<u64>| {
-        range.start + fleet.world.random_u64() % (range.end - range.start)
-    };
-    for _ in 0..FAULTS {
-        fleet.world.run_for(Duration::from_millis(draw(1..800)));
-        let index = usize::try_from(draw(0..3)).unwrap();
-        let span = Duration::from_millis(draw(1..3000));
-        let drive = &fleet.drives[index];
-        if draw(0..2) == 0 {
-            fleet.world.crash(drive.machine);
-            drive.disk.power_cut(|| fleet.world.random_u64());
-            drive.disk.power_on();
-            fleet.world.run_for(span / 4);
-            fleet.start(index);
-        } else {
-            let other = match draw(0..3) {
-                0 => fleet.host,
-                _ => fleet.drives[(index + 1) % 3].machine,
-            };
-            fleet.world.partition(drive.machine, other);
-            fleet.world.run_for(span);
-            fleet.world.heal(drive.machine, other);
-        }
-    }
+    (0..FAULTS).for_each(|_| fault(&fleet));
     known.borrow_mut().stopping = true;
     let ended = fleet.world.run_until(|world| !world.is_running(fleet.host), LIMIT);
     ended.expect("every task ends");

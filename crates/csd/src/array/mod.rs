@@ -3,9 +3,8 @@
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts
-//! and stops their operating systems, [`peers`] lets drives work with each other, [`lock`] serializes
-//! commands. The others hold one command
-//! each.
+//! and stops their operating systems, [`peers`] lets them work with each other, [`lock`] serializes
+//! commands. The others hold one command each.
 //!
 //! Does not stop or delete drives of other machines. Invariants: whatever the array file says, only
 //! processes that serve its drives for its folder are stopped ([`process`]), and only files in that

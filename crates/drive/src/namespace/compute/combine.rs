@@ -1,10 +1,10 @@
 //! The program `combine`: gathers pieces, adds up products of them, and stores the sums.
 //!
 //! Pieces come from this drive and from its peers, sums go there ([`super::ends`]). A target that
-//! is a copy of a source is stored as soon as the source is there. Invariants: no piece is used, and
-//! no sum stored, that differs from a digest that the task gives; memory is that of the sums and of
-//! a few pieces ([`held_bytes`]), and is given back when the last read and store have ended; no
-//! execution waits for an execution of a peer, because peers are asked for reads and stores only.
+//! is a copy of a source is stored as soon as the source is there. Invariants: no piece is used,
+//! and no sum stored, that differs from a digest that the task gives; memory is that of the sums
+//! and of a few pieces ([`held_bytes`]), and is given back when the last read and store have ended;
+//! no execution waits for one of a peer, because peers are asked for reads and stores only.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
