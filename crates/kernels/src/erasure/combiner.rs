@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn bytes(seed: u8, count: usize) -> Vec<u8> {
-        (0..count).map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed)).collect()
+        (0..=u8::MAX).cycle().take(count).map(|at| at.wrapping_mul(31) ^ seed).collect()
     }
 
     #[test]
