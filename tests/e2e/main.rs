@@ -42,6 +42,7 @@
 //! - [`bench_ec`]: erasure coding on hosts and in drives
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
+//! - [`peers`]: drives that work with each other
 //! - [`protected`]: objects with parity, and the loss of their drives
 //! - [`repair`]: lost and damaged pieces that are made again
 //! - [`contest`]: several writers of one name, and readers of what is removed
@@ -84,6 +85,7 @@ mod other;
 mod over_objects;
 mod owners;
 mod pace;
+mod peers;
 mod programs;
 mod protected;
 mod proxy;

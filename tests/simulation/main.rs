@@ -34,6 +34,7 @@ mod mistaken;
 mod model;
 mod order;
 mod overwritten;
+mod peers;
 mod reader;
 mod scrub;
 mod served;

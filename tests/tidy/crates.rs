@@ -6,7 +6,7 @@ use crate::tree::Tree;
 const EDGES: [(&str, &[&str]); 10] = [
     ("kernels", &["buffer"]),
     ("reactor", &["buffer"]),
-    ("drive", &["nvme", "kernels", "reactor"]),
+    ("drive", &["initiator", "nvme", "kernels", "reactor"]),
     ("initiator", &["nvme", "reactor"]),
     ("client", &["initiator", "nvme", "reactor"]),
     ("capi", &["client", "initiator", "nvme"]),

@@ -194,6 +194,7 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
             ..Limits::for_s(programs.program_time)
         },
         tunnel: options.tunnel.options().map_err(Failure::usage)?,
+        peers: options.peers.as_deref().map(crate::peers::directory).transpose()?,
         shared_compute: programs.shared_compute,
     })
 }

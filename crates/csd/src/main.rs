@@ -11,7 +11,7 @@
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars
-//! - [`pace`] reads profiles; [`mod@account`] computes model time
+//! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
@@ -45,6 +45,7 @@ mod namespace;
 mod object;
 mod os;
 mod pace;
+mod peers;
 mod plain;
 mod program;
 mod progress;

@@ -32,6 +32,7 @@ use crate::namespace::kv::segments::Segments;
 use crate::namespace::kv::{IndexKind, Kv, marked};
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
+use crate::peers::Peers;
 use crate::resources::{Expose, Resources};
 use crate::throttle::Throttle;
 use crate::transport::budget::Budget;
@@ -79,8 +80,10 @@ pub struct Shared {
     pub surplus: AtomicU64,
     /// Settings of hosts: saved features and write protection.
     pub settings: Arc<Settings>,
+    /// Drives that this drive may work with, if it has a file of peers.
+    pub peers: Option<Arc<Peers>>,
     /// State in which only the inside changes blocks.
-    pub inside_only: InsideOnly,
+    pub inside_only: Arc<InsideOnly>,
     /// Memory namespace.
     pub memory: Arc<LocalMemory>,
     /// Programs that hosts have loaded.
@@ -177,21 +180,20 @@ pub async fn open(
     let count = u32::try_from(superblock.kv_length() / segment_bytes)
         .map_err(|_| Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
-    let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
-    let segments = Segments::new(uuid, offset, segment_bytes, count, &nsids);
+    let (uuid, at) = (superblock.uuid(), superblock.kv_offset());
+    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids);
     check_index(resources.kv_index, superblock.kv_length())?;
     let segments = segments.of_version(superblock.version());
     let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
     if media.is_read_only() {
         segments.salvage();
     }
-    let syncer = Syncer::new(media.clone());
+    let (syncer, settings) = (Syncer::new(media.clone()), Settings::open(&media, uuid).await?);
     let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;
-    let settings = Settings::open(&media, uuid).await?;
     settings.apply(&segments);
+    let subsystem = describe::subsystem(nqn, &superblock, &segments, resources);
     let cores = core_count();
     Ok(Arc::new(Shared {
-        subsystem: describe::subsystem(nqn, &superblock, &segments, resources),
         access: Access::default(),
         superblock,
         segments,
@@ -205,7 +207,9 @@ pub async fn open(
         host_limits: HostLimits::default(),
         newcomers: Newcomers::default(),
         surplus: AtomicU64::new(0),
-        inside_only: InsideOnly::new(settings.saved(FeatureId::INSIDE_ONLY, NSID_BLOCK) == Some(1)),
+        peers: resources.peers.clone().map(|list| Arc::new(Peers::new(list, &subsystem.nqn))),
+        inside_only: Arc::new(inside_only(&settings)),
+        subsystem,
         settings: Arc::new(settings),
         library: Arc::new(Library::new(
             resources.engines.clone(),
@@ -229,6 +233,11 @@ pub async fn open(
         media,
         found,
     }))
+}
+
+/// Returns the state in which only the inside changes blocks, as it was saved.
+fn inside_only(settings: &Settings) -> InsideOnly {
+    InsideOnly::new(settings.saved(FeatureId::INSIDE_ONLY, NSID_BLOCK) == Some(1))
 }
 
 /// Surveys the kv log. If the medium has a mark, the log ends there.
@@ -352,6 +361,8 @@ fn executed(shared: &Shared) -> compute::Shared {
         limits: shared.limits,
         value_bytes_max: shared.superblock.value_bytes_max(),
         settings: Arc::clone(&shared.settings),
+        inside_only: Arc::clone(&shared.inside_only),
+        peers: shared.peers.clone(),
         log: shared.log.clone(),
     }
 }

@@ -15,6 +15,7 @@
 //! - [`serve`](mod@serve), [`life`]: serving, start and stop
 //! - `describe`: identity and namespaces
 //! - `side`: the sides that connections come from
+//! - [`peers`]: drives that this drive may work with
 //! - [`tunnel`]: packets between a host and the drive's own operating system
 //! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
@@ -36,6 +37,7 @@ pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
+pub mod peers;
 mod resources;
 pub mod serve;
 mod side;

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::format::PAGE_BYTES;
 use crate::namespace::compute::Admission;
 use crate::namespace::kv::IndexKind;
+use crate::peers;
 use crate::tunnel;
 
 /// Namespaces that hosts see.
@@ -58,6 +59,8 @@ pub struct Resources {
     pub limits: Limits,
     /// Tunnel between hosts and the drive's own operating system, if there is one.
     pub tunnel: Option<tunnel::Options>,
+    /// Drives that this drive may work with, if there are any.
+    pub peers: Option<peers::Directory>,
     /// True if programs and memory range sets belong to all hosts, not to the one that made them.
     pub shared_compute: bool,
 }
@@ -74,6 +77,7 @@ impl Default for Resources {
             admission: Admission::Digests(Vec::new()),
             limits: Limits::default(),
             tunnel: None,
+            peers: None,
             shared_compute: false,
         }
     }

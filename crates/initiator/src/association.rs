@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_reactor::Semaphore;
+use csd_reactor::{Class, Semaphore};
 
 use crate::Error;
 
@@ -37,6 +37,8 @@ pub(crate) struct Association {
     pub(crate) drive: Arc<str>,
     /// Maximum time of a command.
     pub(crate) command_timeout: Duration,
+    /// Class of the connections' tasks.
+    pub(crate) class: Class,
     /// Free entries of the admin queue.
     pub(crate) admin_room: Semaphore,
     /// Free entries of all I/O queues together.
@@ -50,10 +52,11 @@ pub(crate) struct Association {
 const LET_ALL_PASS: usize = 1 << 32;
 
 impl Association {
-    pub(crate) fn new(drive: Arc<str>, command_timeout: Duration) -> Rc<Self> {
+    pub(crate) fn new(drive: Arc<str>, command_timeout: Duration, class: Class) -> Rc<Self> {
         Rc::new(Self {
             drive,
             command_timeout,
+            class,
             admin_room: Semaphore::new(0),
             io_room: Semaphore::new(0),
             traffic: Cell::default(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use csd_nvme::auth::Secrets;
 use csd_nvme::tcp::Digests;
+use csd_reactor::Class;
 
 /// Settings of a host's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// Maximum time of a command before the controller is closed.
     pub command_timeout: Duration,
+    /// Class of the tasks that serve the connections. A drive that works with another drive yields
+    /// to its own hosts.
+    pub class: Class,
 }
 
 impl Default for Options {
@@ -40,6 +44,7 @@ impl Default for Options {
             keep_alive: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             command_timeout: Duration::from_secs(30),
+            class: Class::Foreground,
         }
     }
 }

@@ -20,6 +20,7 @@
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
+//! - [`combine`]: the task and the answers of the program `combine`
 //! - [`executions`]: the log of executions
 //! - [`tunnel`]: packets to and from the drive's own operating system
 //! - [`program`]: programs that hosts load, and memory ranges
@@ -32,6 +33,7 @@
 
 pub mod auth;
 pub mod capsule;
+pub mod combine;
 pub mod compute;
 pub mod controller;
 pub mod discovery;

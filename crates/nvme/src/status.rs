@@ -86,6 +86,8 @@ codes! {
         SOURCE_TYPE = 0x7C2: "vendor: a source does not hold whole elements of the stated type",
         SOURCE_ORDER = 0x7C3: "vendor: a source is not sorted, or holds NaN",
         NOT_NEWER = 0x7C4: "vendor: the key has this version, a later one or a value without one",
+        PEER_UNKNOWN = 0x7C5: "vendor: a peer of the execution is not in the drive's file of peers",
+        PEER_FAILED = 0x7C6: "vendor: a peer of the execution cannot be reached, or has refused it",
     }
 }
 

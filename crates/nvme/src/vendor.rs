@@ -66,7 +66,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 17] = [
+pub const TABLE: [(Kind, u32, &str); 19] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
@@ -84,4 +84,6 @@ pub const TABLE: [(Kind, u32, &str); 17] = [
     (Kind::Status, Status::SOURCE_TYPE.0 as u32, "source of another type"),
     (Kind::Status, Status::SOURCE_ORDER.0 as u32, "source not sorted"),
     (Kind::Status, Status::NOT_NEWER.0 as u32, "not newer"),
+    (Kind::Status, Status::PEER_UNKNOWN.0 as u32, "peer unknown"),
+    (Kind::Status, Status::PEER_FAILED.0 as u32, "peer failed"),
 ];

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::lock::{Lock, Writers};
 use super::start::{self, NewDrive};
-use super::{Local, media, options, process};
+use super::{Local, media, options, peers, process};
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
@@ -48,6 +48,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
     let mut joined = std::mem::take(&mut local.file.joining);
     local.file.drives.append(&mut joined);
     local.save()?;
+    peers::write(&local)?;
     Ok(report(&local, context, before, names).with_warnings(warnings))
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::lock::Lock;
 use super::process::{self, Ended, ProcessState};
-use super::{Local, media, oses};
+use super::{Local, media, oses, peers};
 use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -109,6 +109,8 @@ fn stop_and_delete(
     media.extend(media::deletable(&of(local, true), &local.home, true)?);
     let drives: Vec<DriveRecord> = local.file.all().cloned().collect();
     oses::forget(local)?;
+    process::remove_if_there(&peers::path(&local.folder))
+        .map_err(|error| Failure::run(format!("cannot delete the file of peers: {error}")))?;
     media::delete(&media, &drives, &local.folder)?;
     let shown = local.path.display();
     process::remove_if_there(&local.path)

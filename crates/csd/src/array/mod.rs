@@ -3,8 +3,8 @@
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts
-//! and stops their operating systems, [`lock`] serializes commands. The others hold one command
-//! each.
+//! and stops their operating systems, [`peers`] lets them work with each other, [`lock`] serializes
+//! commands. The others hold one command each.
 //!
 //! Does not stop or delete drives of other machines. Invariants: whatever the array file says, only
 //! processes that serve its drives for its folder are stopped ([`process`]), and only files in that
@@ -17,6 +17,7 @@ pub(crate) mod lock;
 mod media;
 mod options;
 mod oses;
+mod peers;
 pub(crate) mod process;
 mod rebuild;
 mod reclaim;

@@ -8,7 +8,7 @@ use std::process::Child;
 
 use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, IN_MEMORY};
 
-use super::{Local, media, options, oses, process};
+use super::{Local, media, options, oses, peers, process};
 use crate::cli;
 use crate::context::Context;
 use crate::report::Failure;
@@ -62,6 +62,7 @@ pub(super) fn start(
 ) -> Result<(), Failure> {
     let cannot = |error| Failure::run(format!("folder {}: {error}", local.folder.display()));
     std::fs::create_dir_all(&local.folder).map_err(cannot)?;
+    peers::write(local)?;
     let (mut started, mut failure) = (Vec::new(), None);
     for &place in places {
         match start_one(local, which, place, context) {
@@ -74,6 +75,8 @@ pub(super) fn start(
         failure = failure.or(served.err());
     }
     local.save()?;
+    // With the ports at which they serve now.
+    peers::write(local)?;
     failure.map_or(Ok(()), Err)
 }
 
@@ -89,6 +92,8 @@ fn start_one(
     if local.file.os.is_some() {
         arguments.push(oses::inside(&local.folder, &drive.name)?);
     }
+    let peers = std::path::absolute(peers::path(&local.folder)).map_err(Failure::run)?;
+    arguments.push(format!("--peers={}", peers.display()));
     let mut child = process::start(&drive, &local.folder, path.as_deref(), &arguments, secrets)?;
     which(&mut local.file)[place].pid = Some(child.id());
     // Saved before the next start and before waiting, so that an interrupted command leaves no

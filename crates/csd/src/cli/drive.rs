@@ -63,6 +63,12 @@ pub(crate) struct Serve {
     pub(crate) inside: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tunnel: super::tunnel::TunnelEnds,
+    /// Drives that this drive may work with, so that data goes from drive to drive: a file with a
+    /// line `peer URL [SECRET]` for each, and for this drive. The drive connects to no other
+    /// address, and yields to its hosts when it serves a peer. The file is read again when it
+    /// changes; with secrets in it only its owner may read it (mode 600)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peers: Option<PathBuf>,
     /// Let the host of this name connect (without authentication); may be repeated. With this or
     /// with --secrets, only hosts that are named or have a secret may connect
     #[arg(long, value_name = "NQN", value_parser = parse_nqn)]

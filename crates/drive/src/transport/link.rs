@@ -14,7 +14,7 @@ use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Buffer, Notify};
+use csd_reactor::{Buffer, Class, Notify};
 
 use super::auth_gate::AuthGate;
 use super::budget::{Budget, CapsuleCharge};
@@ -94,8 +94,10 @@ pub struct Link {
     // True if the connection ends when everything queued was sent.
     closing: Cell<bool>,
     draining: Cell<bool>,
-    // True once a command of the connection has an end of the tunnel.
-    tunnel: Cell<bool>,
+    // Class to whose tasks the connection belongs, if it yields to those of hosts.
+    class: Cell<Option<Class>>,
+    // True if the host is another drive.
+    of_peer: Cell<bool>,
     // Waker of the loop, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
     in_turn: Cell<bool>,
@@ -130,7 +132,8 @@ impl Link {
             ended: Cell::new(false),
             closing: Cell::new(false),
             draining: Cell::new(false),
-            tunnel: Cell::new(false),
+            class: Cell::new(None),
+            of_peer: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
@@ -216,12 +219,23 @@ impl Link {
     /// Notes that the connection carries packets of the tunnel: from here on its work yields to
     /// that of other connections.
     pub fn carry_tunnel(&self) {
-        self.tunnel.set(true);
+        self.class.set(Some(Class::Tunnel));
     }
 
-    /// Returns true once the connection carries packets of the tunnel.
-    pub fn carries_tunnel(&self) -> bool {
-        self.tunnel.get()
+    /// Notes that the host is another drive: from here on its work yields to that of hosts.
+    pub fn serve_peer(&self) {
+        self.of_peer.set(true);
+        self.class.set(Some(Class::Background));
+    }
+
+    /// Returns true if the host is another drive.
+    pub fn is_of_peer(&self) -> bool {
+        self.of_peer.get()
+    }
+
+    /// Returns the class of the connection's task if it yields to those of hosts.
+    pub fn yields(&self) -> Option<Class> {
+        self.class.get()
     }
 
     /// Returns true for the connection of an admin queue.

@@ -23,7 +23,7 @@ use csd_nvme::capsule::Sqe;
 use csd_nvme::host::queue::{Completion, Event, Queue, Transfer};
 use csd_nvme::pdu::FatalStatus;
 use csd_nvme::tcp::{Digests, Fatal};
-use csd_reactor::{Buffer, Class, SemaphorePermit, Stream, now, spawn};
+use csd_reactor::{Buffer, SemaphorePermit, Stream, now, spawn};
 
 use crate::Error;
 use crate::association::{Association, Member};
@@ -108,7 +108,7 @@ impl Connection {
         });
         let member = Rc::downgrade(&connection);
         association.join(member);
-        drop(spawn(Class::Foreground, Driver::new(&connection, stream)));
+        drop(spawn(association.class, Driver::new(&connection, stream)));
         Ok(connection)
     }
 

@@ -89,7 +89,8 @@ impl<'a> Connecting<'a> {
         if host_id == [0; 16] {
             random_bytes(&mut host_id);
         }
-        let association = Association::new(Arc::clone(drive), options.command_timeout);
+        let (timeout, class) = (options.command_timeout, options.class);
+        let association = Association::new(Arc::clone(drive), timeout, class);
         Self { address, options, host_id, association, step }
     }
 

@@ -1,6 +1,6 @@
 //! [`Decoder`]: computes lost pieces from n others, by the inverse of their rows.
 
-use super::{Code, DATA_MAX, Error, Version, count_inputs, count_outputs, matrix};
+use super::{Code, Error, Row, Version, count_inputs, count_outputs, matrix};
 use crate::arch::erasure::Tables;
 
 /// Computation of certain pieces from certain others, with its inverted matrix and multiply tables.
@@ -10,6 +10,7 @@ use crate::arch::erasure::Tables;
 pub struct Decoder {
     sources: Vec<usize>,
     wanted: Vec<usize>,
+    factors: Vec<Row>,
     tables: Tables,
 }
 
@@ -25,12 +26,12 @@ impl Decoder {
         }
         let rows: Vec<_> = sources.iter().map(|piece| matrix::row(code.data(), *piece)).collect();
         let inverse = matrix::invert(&rows).expect("any n rows of the code can be inverted");
-        let factors: Vec<[u8; DATA_MAX]> = wanted
+        let factors: Vec<Row> = wanted
             .iter()
             .map(|piece| matrix::product(&matrix::row(code.data(), *piece), &inverse))
             .collect();
         let tables = Tables::new(code.data(), wanted.len(), |column, row| factors[row][column]);
-        Ok(Self { sources: sources.to_vec(), wanted: wanted.to_vec(), tables })
+        Ok(Self { sources: sources.to_vec(), wanted: wanted.to_vec(), factors, tables })
     }
 
     /// Returns the numbers of the pieces that are read, in the order in which they are given.
@@ -43,6 +44,16 @@ impl Decoder {
     #[must_use]
     pub fn wanted(&self) -> &[usize] {
         &self.wanted
+    }
+
+    /// Returns the factors of all sources in a wanted piece, by its index among the wanted ones: a
+    /// [`super::Combiner`] with these factors computes it, as a drive does.
+    ///
+    /// # Panics
+    /// If there is no such piece.
+    #[must_use]
+    pub fn factors(&self, wanted: usize) -> &[u8] {
+        &self.factors[wanted][..self.sources.len()]
     }
 
     /// Computes the wanted pieces from the sources. A room of any length takes the beginning of its
@@ -86,7 +97,25 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Combiner;
     use super::*;
+
+    #[test]
+    fn the_factors_are_those_that_the_decoder_computes_with() {
+        let code = Code::new(3, 2).unwrap();
+        let decoder = code.decoder(&[4, 0, 1], &[3, 2]).unwrap();
+        let pieces = [[1, 2], [3, 4], [5, 250]];
+        let mut decoded = [[0; 2]; 2];
+        let [one, two] = &mut decoded;
+        decoder.decode(&pieces.each_ref().map(|p| &p[..]), &mut [&mut one[..], two]).unwrap();
+        let combiner = Combiner::new(3, 2, |piece, sum| decoder.factors(sum)[piece]).unwrap();
+        let mut summed = [[0; 2]; 2];
+        let [one, two] = &mut summed;
+        for (number, piece) in pieces.iter().enumerate() {
+            combiner.add(number, piece, &mut [&mut one[..], two]).unwrap();
+        }
+        assert_eq!(summed, decoded);
+    }
 
     #[test]
     fn a_decoder_needs_exactly_n_sources_each_named_once() {

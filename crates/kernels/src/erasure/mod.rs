@@ -10,11 +10,13 @@
 //! matrix; [`Code::encode`], [`Decoder::decode`] and both `accumulate` allocate nothing. Invariant:
 //! every version gives the bytes of [`scalar`], at any length and alignment.
 
+mod combiner;
 mod decoder;
 pub(crate) mod field;
 mod matrix;
 pub mod scalar;
 
+pub use combiner::Combiner;
 pub use decoder::Decoder;
 use std::fmt;
 

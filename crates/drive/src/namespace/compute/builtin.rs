@@ -1,10 +1,11 @@
-//! The built-in programs of a drive: the kernels of `csd-kernels`, by program index.
+//! The built-in programs of a drive, by program index: the kernels of `csd-kernels`, and `combine`.
 
 use std::ops::Range;
 
 use csd_kernels::kernel::Kernel;
 use csd_kernels::program::{Program, SplitRule};
 use csd_kernels::registry::{self, BUILTIN};
+use csd_nvme::combine;
 use csd_nvme::compute::{ProgramDescriptor, device_defined};
 use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
@@ -14,7 +15,9 @@ use super::output::wanted;
 
 /// Returns the built-in programs, by program index.
 pub fn programs() -> Vec<ProgramDescriptor> {
-    BUILTIN.iter().map(|kernel| device_defined(kernel.program_id(), kernel.name())).collect()
+    let kernels = BUILTIN.iter().map(|kernel| (kernel.program_id(), kernel.name()));
+    let all = kernels.chain([(combine::PROGRAM_ID, combine::NAME)]);
+    all.map(|(pid, name)| device_defined(pid, name)).collect()
 }
 
 fn kernel(execution: &Execution) -> Option<&'static dyn Kernel> {

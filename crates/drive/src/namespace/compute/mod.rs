@@ -12,6 +12,8 @@
 //! | `parts` | the split of an execution for several cores |
 //! | `parallel` | an execution on several cores |
 //! | `adapting` | executions whose division the drive chooses while it works |
+//! | `combine` | gathers pieces from this drive and its peers, and stores sums of products |
+//! | `ends` | reads and stores of pieces on this drive and its peers |
 //! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
 //! | `capacity` | limits of the executions of a core |
@@ -29,6 +31,8 @@ mod builtin;
 mod call;
 mod cancel;
 mod capacity;
+mod combine;
+mod ends;
 mod execute;
 mod failure;
 mod library;
@@ -44,6 +48,7 @@ mod sources;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_nvme::combine::PROGRAM_ID as COMBINE;
 use csd_nvme::compute::Controls;
 use csd_reactor::set_core_local;
 
@@ -55,6 +60,7 @@ use capacity::Capacity;
 use super::block::Block;
 use super::kv::Kv;
 use crate::log::Level;
+use crate::peers::Connections;
 
 pub use builtin::programs;
 pub use call::Call;
@@ -75,6 +81,7 @@ pub struct Compute {
     shared: Arc<Shared>,
     capacity: Capacity,
     adapting: Rc<Adapting>,
+    connections: Rc<Connections>,
 }
 
 impl Compute {
@@ -83,7 +90,8 @@ impl Compute {
     pub fn start(block: Block, kv: Rc<Kv>, shared: Shared) -> Rc<Self> {
         let capacity = Capacity::new(&shared.limits);
         let (shared, adapting) = (Arc::new(shared), Adapting::new());
-        let this = Rc::new(Self { block, kv, shared, capacity, adapting });
+        let connections = Rc::default();
+        let this = Rc::new(Self { block, kv, shared, capacity, adapting, connections });
         set_core_local(Rc::clone(&this));
         this
     }
@@ -119,6 +127,9 @@ impl Compute {
     async fn run_prepared(&self, prepared: &Prepared, cancel: &CancelToken) -> Report {
         let execution = &prepared.execution;
         let Some(loaded) = &prepared.loaded else {
+            if execution.program == COMBINE {
+                return self.combine(execution, cancel).await;
+            }
             return match self.run_parallel(execution, cancel).await {
                 Some(report) => report,
                 None => self.in_turn((execution, 0), cancel, || prepared.start()).await,

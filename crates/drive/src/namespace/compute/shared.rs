@@ -10,9 +10,10 @@ use super::Failure;
 use super::cancel::Executions;
 use super::library::Library;
 use super::ranges::RangeSets;
-use crate::controller::Settings;
+use crate::controller::{InsideOnly, Settings};
 use crate::log::Log;
 use crate::namespace::memory::LocalMemory;
+use crate::peers::Peers;
 
 /// State that the executions of all cores share.
 #[derive(Clone, Debug)]
@@ -31,6 +32,10 @@ pub struct Shared {
     pub value_bytes_max: u32,
     /// Settings of hosts, for write protection.
     pub settings: Arc<Settings>,
+    /// State in which only the inside changes blocks.
+    pub inside_only: Arc<InsideOnly>,
+    /// Drives that this drive may work with.
+    pub peers: Option<Arc<Peers>>,
     /// Log of events.
     pub log: Log,
 }

@@ -13,6 +13,10 @@ use crate::namespace::compute::Call;
 /// Runs a command of the compute namespace.
 pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
     let (core, link) = (request.core.clone(), request.link.clone());
+    if link.is_of_peer() {
+        // Drives whose executions wait for each other could wait in a circle.
+        return Err(Status::OPERATION_DENIED);
+    }
     let command = Command::parse(&request.sqe)?;
     let Command::Execute { program: index, length, ranges, controls } = command;
     let association = link.association().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;

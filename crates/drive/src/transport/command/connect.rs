@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use csd_nvme::auth::Keys;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::controller::Controller;
 use csd_nvme::controller::connect::{HOSTNQN_OFFSET, Refused, Request};
@@ -65,11 +66,13 @@ pub(super) async fn run(
     if request.hostnqn.is_empty() && !access.is_open() {
         return Err(Refused::data(HOSTNQN_OFFSET));
     }
-    if !access.admits(&request.hostnqn) {
+    let peer = peer(core, &request.hostnqn).await;
+    if peer.is_none() && !access.admits(&request.hostnqn) {
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
     }
     // The discovery log needs no secret: it only says how to connect.
     let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
+    let keys = keys.or(peer.as_ref().and_then(|peer| peer.keys.clone()));
     let keys = keys.filter(|_| !request.discovery);
     let controllers = &core.shared.controllers;
     if !request.is_admin() {
@@ -91,6 +94,9 @@ pub(super) async fn run(
         let association = controllers.join(&request, connection, keys.is_some())?;
         Session::Io { association, qid: request.connect.qid(), connection }
     };
+    if peer.is_some() {
+        link.serve_peer();
+    }
     let cntlid = session.association().map_or(0, |association| association.cntlid);
     *link.session.borrow_mut() = session;
     match keys {
@@ -99,6 +105,20 @@ pub(super) async fn run(
         None => core.shared.newcomers.settle(link.number),
     }
     Ok((cntlid, Queue::of(&request.connect)))
+}
+
+/// A host that is another drive.
+struct PeerHost {
+    /// Secrets that it and this drive prove to each other, if it has one.
+    keys: Option<Keys>,
+}
+
+/// Returns the peer of this name, if the drive has it in its file of peers.
+async fn peer(core: &Core, host: &str) -> Option<PeerHost> {
+    let peers = core.shared.peers.as_ref()?;
+    let list = peers.read(core.shared.log()).await;
+    list.get(host).filter(|_| host != peers.own())?;
+    Some(PeerHost { keys: list.keys(host, peers.own()) })
 }
 
 /// Waits until no command runs of a queue that the host has lost, so that no older command

@@ -3,7 +3,8 @@
 //!
 //! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `watch` enforces
 //! timeouts on the host (Keep Alive among them), `ending` ends the session. A connection that
-//! carries packets of the tunnel goes on in a task of [`Class::Tunnel`], a piece at a time.
+//! carries packets of the tunnel, or that of another drive, goes on in a task of another class
+//! ([`Link::yields`]), a piece at a time.
 //!
 //! Invariants: bytes are received only when there is memory for the commands and data that they may
 //! contain; a fatal transport error is reported to the host before the connection closes.
@@ -34,11 +35,11 @@ use crate::log::Level;
 
 /// Turns before the loop lets other tasks run.
 const TURNS_MAX: usize = 16;
-/// Turns of a connection of the tunnel: what is made in one leaves in the next.
-const TUNNEL_TURNS_MAX: usize = 2;
-/// Bytes that a connection of the tunnel receives in a turn, and those that it sends: a host's
+/// Turns of a connection that yields: what is made in one leaves in the next.
+const YIELDING_TURNS_MAX: usize = 2;
+/// Bytes that a connection that yields receives in a turn, and those that it sends: a host's
 /// command waits for no more of them.
-const TUNNEL_BYTES_MAX: usize = 64 << 10;
+const YIELDING_BYTES_MAX: usize = 64 << 10;
 
 /// Why a loop ended.
 enum End {
@@ -46,8 +47,8 @@ enum End {
     Closed,
     /// The host broke the transport's rules: a C2HTermReq says so.
     Fatal(Fatal),
-    /// The connection carries the tunnel from here on.
-    Tunnel,
+    /// The connection yields to those of hosts from here on, in this class.
+    Yields(Class),
 }
 
 impl From<io::Error> for End {
@@ -102,21 +103,21 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         capsule: None,
         first: None,
         watch: Watch::new(),
-        is_of_tunnel: false,
+        yields: false,
         has_more: false,
     };
     let link_log = core.shared.log().clone();
     let mut serving = Serving { ending: Ending { link: Rc::clone(&link), core }, connection };
     let mut end = serving.run().await;
-    if matches!(end, End::Tunnel) {
-        let carrying = spawn(Class::Tunnel, async move {
+    if let End::Yields(class) = end {
+        let carrying = spawn(class, async move {
             let end = serving.carry().await;
             (serving, end)
         });
         (serving, end) = carrying.await;
     }
     let Serving { ending, mut connection } = serving;
-    connection.is_of_tunnel = false;
+    connection.yields = false;
     let commands = connection.disconnect(ending.disconnect());
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
@@ -159,9 +160,9 @@ where
         .await
     }
 
-    /// Goes on with the loop in another task, for the tunnel.
+    /// Goes on with the loop in another task, of the class to which the connection yields.
     async fn carry(&mut self) -> End {
-        self.connection.is_of_tunnel = true;
+        self.connection.yields = true;
         // They know the waker of the former task.
         self.connection.pool.wake_all();
         self.run().await
@@ -210,8 +211,8 @@ struct Connection<S, F: Future> {
     // First half of a fused pair. Its second half must be the next command.
     first: Option<Box<Request>>,
     watch: Watch,
-    // True in a task of the tunnel's class.
-    is_of_tunnel: bool,
+    // True in a task of a class that yields to hosts.
+    yields: bool,
     // True if bytes were left for the next turn although the socket may take them.
     has_more: bool,
 }
@@ -230,10 +231,10 @@ where
 
     /// Runs turns of the loop until nothing moves any more.
     fn turns(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let turns = if self.is_of_tunnel { TUNNEL_TURNS_MAX } else { TURNS_MAX };
+        let turns = if self.yields { YIELDING_TURNS_MAX } else { TURNS_MAX };
         for _ in 0..turns {
             if self.link.ended() {
-                self.is_of_tunnel = false;
+                self.yields = false;
                 // The last answers, as far as the socket takes them.
                 self.flush(cx)?;
                 return Err(End::Closed);
@@ -242,8 +243,8 @@ where
             if self.link.is_closed_after_flush() {
                 return Err(End::Closed);
             }
-            if !self.is_of_tunnel && self.link.carries_tunnel() {
-                return Err(End::Tunnel);
+            if let Some(class) = self.link.yields().filter(|_| !self.yields) {
+                return Err(End::Yields(class));
             }
             // The socket did not take all of it: its readiness wakes this task.
             let blocked = !self.link.outgoing.borrow().is_empty();
@@ -295,7 +296,7 @@ where
 
     /// Returns the most bytes that are sent in a turn, and those that are received.
     fn piece_bytes(&self) -> usize {
-        if self.is_of_tunnel { TUNNEL_BYTES_MAX } else { usize::MAX }
+        if self.yields { YIELDING_BYTES_MAX } else { usize::MAX }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,0 +1,62 @@
+//! The file of peers of an array's drives: they may work with each other.
+//!
+//! It has a line for every drive of the array. Drives on this machine have a secret there, which
+//! they keep for as long as the file exists. Drives elsewhere are listed without one: they must
+//! have a file of their own. Invariant: only its owner may read it.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use csd_drive::peers::List;
+use csd_nvme::auth::{Hash, Secret};
+use csd_store::array::DriveRecord;
+
+use super::{Local, process};
+use crate::report::Failure;
+use crate::runtime::random;
+
+/// Returns the path of the file.
+pub(super) fn path(folder: &Path) -> PathBuf {
+    folder.join("peers")
+}
+
+/// Writes the file for the drives that the array has now.
+pub(super) fn write(local: &Local) -> Result<PathBuf, Failure> {
+    let path = path(&local.folder);
+    let cannot = |error: std::io::Error| Failure::os(path.display(), &error);
+    let before = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(cannot(error)),
+    };
+    // A file with a mistake gives way: drives on this machine read the new one.
+    let known = List::parse(&before).unwrap_or_default();
+    let mut text = format!("# Drives of the array {:?}. Written by `csd`.\n", local.file.name);
+    for drive in local.file.all() {
+        text.push_str(&line(drive, &known)?);
+    }
+    if text == before {
+        return Ok(path);
+    }
+    let new = path.with_extension("new");
+    process::remove_if_there(&new).map_err(cannot)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot)?;
+    fs::rename(&new, &path).map_err(cannot)?;
+    Ok(path)
+}
+
+/// Returns the line of a drive: its URL and, if it is on this machine, its secret.
+fn line(drive: &DriveRecord, known: &List) -> Result<String, Failure> {
+    let url = &drive.url;
+    if drive.media.is_none() {
+        return Ok(format!("peer {url}\n"));
+    }
+    let secret = match known.get(drive.nqn()).and_then(|peer| peer.secret.clone()) {
+        Some(secret) => secret,
+        None => Secret::new(Some(Hash::Sha256), &random::<32>()?).expect("32 bytes"),
+    };
+    Ok(format!("peer {url} {}\n", *secret.to_text()))
+}

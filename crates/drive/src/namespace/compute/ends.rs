@@ -1,0 +1,215 @@
+//! [`Ends`]: reads and stores the pieces of a task, on this drive and on its peers.
+//!
+//! To peers it sends reads and stores only. Invariant: a store that has begun is not cut off when
+//! its execution is cancelled.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use csd_initiator::{Block, Controller, Kv};
+use csd_nvme::combine::{Piece, Place, Stored, Task};
+use csd_nvme::kv::Key;
+use csd_nvme::nvm::Extent;
+use csd_nvme::opcode;
+use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_BLOCK;
+use csd_reactor::Buffer;
+
+use super::sources::values_of;
+use super::{Compute, Failure};
+use crate::log::Level;
+use crate::peers::{List, Peers, Unavailable};
+use crate::side::Side;
+
+/// The drives of a task.
+pub(super) struct Ends {
+    compute: Compute,
+    task: Rc<Task>,
+    /// The drive's peers and their list; `None` if the task names none.
+    peers: Option<(Arc<Peers>, Arc<List>)>,
+}
+
+/// A piece that was read, and the CRC-32C that its record has.
+pub(super) type Found = (Buffer, Option<u32>);
+
+impl Ends {
+    /// Finds the peers of a task in the list.
+    pub(super) async fn new(compute: &Compute, task: &Rc<Task>) -> Result<Self, Failure> {
+        let (compute, task) = (compute.clone(), Rc::clone(task));
+        if task.peers.is_empty() {
+            return Ok(Self { compute, task, peers: None });
+        }
+        let unknown = |reason| Failure::new(Status::PEER_UNKNOWN, reason);
+        let Some(peers) = compute.shared.peers.clone() else {
+            return Err(unknown("this drive has no file of peers".to_owned()));
+        };
+        let list = peers.read(&compute.shared.log).await;
+        if let Some(nqn) = task.peers.iter().find(|nqn| list.get(nqn).is_none()) {
+            return Err(unknown(format!("{nqn} is not in the file of peers")));
+        }
+        Ok(Self { compute, task, peers: Some((peers, list)) })
+    }
+
+    /// Returns the peer that has a piece; `None` for this drive.
+    fn peer(&self, piece: &Piece) -> Option<(&Peers, &List, &str)> {
+        let (peers, list) = self.peers.as_ref()?;
+        let nqn = self.task.peers.get(usize::from(piece.peer).checked_sub(1)?)?;
+        (nqn != peers.own()).then_some((&**peers, &**list, &**nqn))
+    }
+
+    async fn connect(
+        &self,
+        (peers, list, nqn): (&Peers, &List, &str),
+    ) -> Result<Controller, Unavailable> {
+        self.compute.connections.connect(peers, list, nqn).await
+    }
+
+    /// Reads a source.
+    ///
+    /// # Errors
+    /// [`Status::SOURCE_MISSING`] if it is missing or has another length; [`Status::PEER_FAILED`];
+    /// the status of this drive, or that of a peer whose medium fails.
+    pub(super) async fn read(&self, piece: &Piece) -> Result<Found, Failure> {
+        let Some(peer) = self.peer(piece) else { return self.read_here(piece).await };
+        let controller = self.connect(peer).await.map_err(|why| match &why {
+            Unavailable::Unknown(_) => Failure::new(Status::PEER_UNKNOWN, &why),
+            Unavailable::Failed(_) => Failure::new(Status::PEER_FAILED, &why),
+        })?;
+        let failed = |error: csd_initiator::Error| {
+            let damaged = [Status::UNRECOVERED_ERROR, Status::UNRECOVERED_READ_ERROR];
+            let status = error.status().filter(|status| damaged.contains(status));
+            Failure::new(status.unwrap_or(Status::PEER_FAILED), error)
+        };
+        let bytes = match piece.place {
+            Place::Value { nsid, key } => {
+                let kv = Kv::open(&controller, nsid).map_err(failed)?;
+                let front = kv.front(&whole(&key), piece.bytes).await.map_err(failed)?;
+                let (bytes, whole) = front.ok_or_else(|| missing(peer.2, &key))?;
+                check_length(piece, whole)?;
+                bytes
+            }
+            Place::Blocks { nsid, slba } => {
+                let block = Block::open(&controller, nsid).map_err(failed)?;
+                let all = piece.bytes.next_multiple_of(block.block_bytes()) as usize;
+                let at = slba.saturating_mul(block.block_bytes().into());
+                let mut bytes = block.read(at, all).await.map_err(failed)?;
+                bytes.truncate(piece.bytes as usize);
+                bytes
+            }
+        };
+        Ok((bytes, None))
+    }
+
+    async fn read_here(&self, piece: &Piece) -> Result<Found, Failure> {
+        match piece.place {
+            Place::Value { nsid, key } => {
+                let value = self.compute.kv.open(values_of(nsid)?, whole(&key)).await?;
+                let value = value.ok_or_else(|| missing("this drive", &key))?;
+                check_length(piece, value.bytes().into())?;
+                let bytes = value.read_unchecked(0, piece.bytes).await?;
+                Ok((bytes, value.checksum()))
+            }
+            Place::Blocks { nsid, slba } => {
+                self.extent(nsid, slba, piece.bytes)?;
+                let buffer = Buffer::with_room(0, piece.bytes as usize, 0);
+                Ok((self.compute.block.read(slba, 0, buffer).await?, None))
+            }
+        }
+    }
+
+    /// Returns the whole blocks of this drive that hold a piece.
+    fn extent(&self, nsid: u32, slba: u64, bytes: u32) -> Result<Extent, Failure> {
+        if nsid != NSID_BLOCK {
+            let reason = format!("namespace {nsid} is no block namespace of this drive");
+            return Err(Failure::new(Status::INVALID_NAMESPACE, reason));
+        }
+        let blocks = bytes.div_ceil(self.compute.block.block_bytes());
+        let extent = Extent { slba, blocks };
+        self.compute.block.length(extent)?;
+        Ok(extent)
+    }
+
+    /// Stores a target, durably. The log says why a drive did not take it.
+    pub(super) async fn store(&self, piece: &Piece, bytes: Buffer) -> Stored {
+        let (stored, drive, why) = match self.peer(piece) {
+            None => match self.store_here(piece, bytes).await {
+                Ok(()) => return Stored::Yes,
+                Err(failure) => (Stored::Refused(failure.status), "this drive", failure.reason),
+            },
+            Some(peer) => match self.store_there(peer, piece, bytes).await {
+                Ok(()) => return Stored::Yes,
+                Err((stored, why)) => (stored, peer.2, why),
+            },
+        };
+        let fields = [("drive", drive.to_owned()), ("reason", why)];
+        self.compute.shared.log.write_rated(Level::Warn, "a piece was not stored", &fields);
+        stored
+    }
+
+    async fn store_there(
+        &self,
+        peer: (&Peers, &List, &str),
+        piece: &Piece,
+        mut bytes: Buffer,
+    ) -> Result<(), (Stored, String)> {
+        let lost = |why: Unavailable| (Stored::Lost, why.to_string());
+        let controller = self.connect(peer).await.map_err(lost)?;
+        let refused = |error: csd_initiator::Error| {
+            let stored = error.status().map_or(Stored::Lost, Stored::Refused);
+            (stored, error.to_string())
+        };
+        match piece.place {
+            Place::Value { nsid, key } => {
+                let kv = Kv::open(&controller, nsid).map_err(refused)?;
+                kv.store(&whole(&key), vec![bytes], 0).await.map_err(refused)
+            }
+            Place::Blocks { nsid, slba } => {
+                let block = Block::open(&controller, nsid).map_err(refused)?;
+                pad(&mut bytes, block.block_bytes());
+                let at = slba.saturating_mul(block.block_bytes().into());
+                block.write(at, vec![bytes], true).await.map_err(refused)
+            }
+        }
+    }
+
+    async fn store_here(&self, piece: &Piece, mut bytes: Buffer) -> Result<(), Failure> {
+        let (compute, shared) = (&self.compute, &self.compute.shared);
+        match piece.place {
+            Place::Value { nsid, key } => {
+                let number = values_of(nsid)?;
+                shared.may_change(nsid, opcode::Kv::STORE.0)?;
+                Ok(compute.kv.store(number, whole(&key), vec![bytes], 0).await?)
+            }
+            Place::Blocks { nsid, slba } => {
+                let extent = self.extent(nsid, slba, piece.bytes)?;
+                shared.may_change(nsid, opcode::Nvm::WRITE.0)?;
+                let _change = shared.inside_only.begin(Side::Outside)?;
+                pad(&mut bytes, compute.block.block_bytes());
+                Ok(compute.block.write(extent, vec![bytes], true).await?)
+            }
+        }
+    }
+}
+
+fn whole(key: &[u8; 16]) -> Key {
+    Key::new(key).expect("sixteen bytes are a key")
+}
+
+/// Fills the last block with zeros.
+fn pad(bytes: &mut Buffer, block_bytes: u32) {
+    let padding = bytes.len().next_multiple_of(block_bytes as usize) - bytes.len();
+    bytes.append(padding).fill(0);
+}
+
+fn missing(drive: &str, key: &[u8; 16]) -> Failure {
+    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    Failure::new(Status::SOURCE_MISSING, format!("{drive} has no value {key}"))
+}
+
+fn check_length(piece: &Piece, found: u64) -> Result<(), Failure> {
+    if found == u64::from(piece.bytes) {
+        return Ok(());
+    }
+    let reason = format!("a piece has {found} bytes, and {} are named", piece.bytes);
+    Err(Failure::new(Status::SOURCE_MISSING, reason))
+}
