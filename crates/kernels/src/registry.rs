@@ -5,7 +5,7 @@ use crate::{
     array_merge, count, encode, fingerprint, key_range, page_rank, summarize, vector_add, verify,
 };
 
-/// The kernels of every drive, by program index.
+/// The kernels of every drive, by program identifier.
 pub static BUILTIN: [&dyn Kernel; 9] = [
     &count::KERNEL,
     &vector_add::KERNEL,

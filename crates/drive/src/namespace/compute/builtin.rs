@@ -13,11 +13,12 @@ use csd_nvme::status::Status;
 use super::Failure;
 use super::output::wanted;
 
-/// Returns the built-in programs, by program index.
+/// Returns the built-in programs, by program index. Their identifiers count from 1.
 pub fn programs() -> Vec<ProgramDescriptor> {
     let kernels = BUILTIN.iter().map(|kernel| (kernel.program_id(), kernel.name()));
-    let all = kernels.chain([(combine::PROGRAM_ID, combine::NAME)]);
-    all.map(|(pid, name)| device_defined(pid, name)).collect()
+    let mut all: Vec<_> = kernels.chain([(combine::PROGRAM_ID, combine::NAME)]).collect();
+    all.sort_unstable_by_key(|(pid, _)| *pid);
+    all.into_iter().map(|(pid, name)| device_defined(pid, name)).collect()
 }
 
 fn kernel(execution: &Execution) -> Option<&'static dyn Kernel> {
