@@ -159,6 +159,12 @@ fn pieces_of_protected_objects_are_named_by_stripe_also_parity_and_those_never_s
     assert_eq!(scrubbed(&array, &[], 4)["bad"], json!(bad));
     let text = array.csd(&["scrub", "v"]).expect(4, &["2 pieces are bad"]).text().to_string();
     assert!(text.contains("0:4") && text.contains("6:0"), "{text}");
+    // All are made again, and parity is that of the chunks.
+    let mut repaired = bad;
+    repaired.iter_mut().for_each(|bad| bad["repaired"] = true.into());
+    let found = scrubbed(&array, &["--repair", "--deep"], 4);
+    assert_eq!((&found["bad"], &found["deep"]["stripes"]), (&json!(repaired), &14.into()));
+    assert_eq!(scrubbed(&array, &["--repair"], 0)["bad"], json!([]));
     // A put without one drive: its pieces were never stored.
     array.kill(3);
     array.file("thin", &content(3, 11));
@@ -172,6 +178,9 @@ fn pieces_of_protected_objects_are_named_by_stripe_also_parity_and_those_never_s
     assert!(!never.is_empty());
     array.csd(&["array", "up"]).expect(0, &[]);
     assert_eq!(scrubbed(&array, &["thin"], 4)["bad"], json!(never));
+    let words = [format!("{0} of them repaired", never.len())];
+    array.csd(&["scrub", "thin", "--repair"]).expect(4, &words.each_ref().map(|word| &**word));
+    assert_eq!(scrubbed(&array, &["thin"], 0)["bad"], json!([]));
 }
 
 #[test]
@@ -200,6 +209,8 @@ fn chunks_that_are_missing_or_not_those_that_were_put_are_found() {
     let causes: Vec<_> = found["bad"].as_array().unwrap().iter().map(cause).collect();
     let wanted = |piece: u64, cause: &str| (Some(piece), Some(cause.to_owned()));
     assert_eq!(causes, [wanted(4, "missing"), wanted(7, "differs")]);
+    // Without other pieces nothing is repaired.
+    assert_eq!(scrubbed(&array, &["v", "--repair"], 4)["bad"], found["bad"]);
     // What drives wrote has no checksums in the catalogue; its values have their own.
     array.csd(&["put", "r", "a", "--type", "i32"]).expect(0, &[]);
     array.csd(&["run", "vector-add", "a", "a", "-o", "sum"]).expect(0, &[]);

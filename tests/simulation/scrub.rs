@@ -226,7 +226,7 @@ fn flipped_bits_are_found_by_piece_and_nothing_else_is_reported() {
             if bytes.len() >= 64 && !expected.iter().any(is_it) {
                 let (drive, piece) = (Some(format!("d{}", lane.flip(bytes))), Some(piece));
                 let cause = if *is_value { Cause::Unreadable } else { Cause::Differs };
-                expected.insert(Bad { object, stripe, piece, drive, cause });
+                expected.insert(Bad { object, stripe, piece, drive, cause, repaired: false });
             }
         }
         let (found, proof) = lane.scrub();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use csd_reactor::{Class, spawn, stop_requested};
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
-use csd_store::object;
+use csd_store::object::{self, Progress};
+use csd_store::repair;
 use csd_store::scrub::{self, Bad, Limits, Proof, Scrubbed, Unread};
 use serde_json::{Value, json};
 
@@ -35,36 +36,17 @@ struct Whole {
 pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failure> {
     let bar = Bar::new(context, "scrub", None);
     let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
-    let (names, from, rate) = (options.names.clone(), options.from.clone(), options.rate);
-    let is_deep = options.deep;
-    let whole = context.with_array(async move |array: &Array| {
-        let entries = entries(array, &names, from.as_deref()).await?;
+    let of_core = options.clone();
+    let work = async move |array: &Array| {
+        let is_deep = of_core.deep;
+        let entries = entries(array, &of_core.names, of_core.from.as_deref()).await?;
         total.set(entries.iter().map(|entry| scrub::bytes(entry, is_deep)).sum());
-        let stop = Rc::new(Cell::new(false));
-        let asked = Rc::clone(&stop);
-        let _ended_with_the_core = spawn(Class::System, async move {
-            stop_requested().await;
-            asked.set(true);
-        });
-        let limits = Limits { bytes_per_s: rate, stop: Rc::clone(&stop), progress };
-        let mut whole = Whole { down: array.down(), ..Whole::default() };
-        whole.proof = is_deep.then(Proof::default);
-        for entry in &entries {
-            let mut found = scrub::scrub(array, entry, &limits).await?;
-            if let Some(proof) = whole.proof.as_mut().filter(|_| !stop.get()) {
-                let mut of_object = scrub::prove(array, entry, &found, &limits).await?;
-                found.bad.append(&mut of_object.bad);
-                proof.add(of_object);
-            }
-            whole.found.add(found);
-            if stop.get() {
-                whole.interrupted = Some(entry.name.clone());
-                break;
-            }
-            whole.objects += 1;
-        }
-        Ok(whole)
-    })?;
+        all(array, &entries, &of_core, progress).await
+    };
+    let whole = match options.repair {
+        true => context.with_array_to_write(work)?,
+        false => context.with_array(work)?,
+    };
     drop(bar);
     if let Some(name) = &whole.interrupted {
         let message = match options.names.is_empty() {
@@ -74,6 +56,57 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
         return Err(Failure { detail: result(&whole), ..Failure::run(message) });
     }
     Ok(report(&whole))
+}
+
+/// Scrubs objects until all are done or a signal comes.
+async fn all(
+    array: &Array,
+    entries: &[Entry],
+    options: &Scrub,
+    progress: Progress,
+) -> Result<Whole, Failure> {
+    let stop = Rc::new(Cell::new(false));
+    let asked = Rc::clone(&stop);
+    let _ended_with_the_core = spawn(Class::System, async move {
+        stop_requested().await;
+        asked.set(true);
+    });
+    let limits = Limits { bytes_per_s: options.rate, stop: Rc::clone(&stop), progress };
+    let mut whole = Whole { down: array.down(), ..Whole::default() };
+    whole.proof = options.deep.then(Proof::default);
+    for entry in entries {
+        let mut found = scrub::scrub(array, entry, &limits).await?;
+        if options.repair && !found.bad.is_empty() && !stop.get() {
+            repair(array, entry, &mut found.bad, &limits).await?;
+        }
+        if let Some(proof) = whole.proof.as_mut().filter(|_| !stop.get()) {
+            let mut of_object = scrub::prove(array, entry, &found, &limits).await?;
+            found.bad.append(&mut of_object.bad);
+            proof.add(of_object);
+        }
+        whole.found.add(found);
+        if stop.get() {
+            whole.interrupted = Some(entry.name.clone());
+            break;
+        }
+        whole.objects += 1;
+    }
+    Ok(whole)
+}
+
+/// Repairs an object, if it is protected, and marks the pieces that are good now.
+async fn repair(
+    array: &Array,
+    entry: &Entry,
+    bad: &mut [Bad],
+    limits: &Limits,
+) -> Result<(), Failure> {
+    // The bar counts what is scrubbed.
+    let limits = Limits { progress: Arc::new(|_| {}), ..limits.clone() };
+    let Limits { bytes_per_s, stop, progress } = limits.clone();
+    let of_repair = repair::Limits { bytes_per_s, stop, total: Rc::new(|_| {}), progress };
+    repair::repair(array, std::slice::from_ref(entry), &of_repair).await?;
+    Ok(scrub::mark_repaired(array, entry, bad, &limits).await?)
 }
 
 /// Returns the named objects, or all from a name on, in the order of their names.
@@ -96,11 +129,15 @@ pub(crate) async fn entries(
 
 fn report(whole: &Whole) -> Report {
     let Whole { objects, found, .. } = whole;
-    let of_bad = match found.bad.len() {
+    let repaired = found.bad.iter().filter(|bad| bad.repaired).count();
+    let mut of_bad = match found.bad.len() {
         0 => "no damage".to_owned(),
         1 => "1 piece is bad".to_owned(),
         bad => format!("{bad} pieces are bad"),
     };
+    if repaired > 0 {
+        of_bad += &format!(", {repaired} of them repaired");
+    }
     let mut text = format!(
         "{} objects, {} chunks, {} parity pieces, {} read: {of_bad}\n",
         grouped(*objects),
@@ -115,14 +152,15 @@ fn report(whole: &Whole) -> Report {
             ("drive", Align::Left),
             ("cause", Align::Left),
         ]);
-        for Bad { object, stripe, piece, drive, cause } in &found.bad {
+        for Bad { object, stripe, piece, drive, cause, repaired } in &found.bad {
             let piece = match (stripe, piece) {
                 (Some(stripe), Some(piece)) => format!("{stripe}:{piece}"),
                 (Some(stripe), None) => format!("stripe {stripe}"),
                 (None, piece) => piece.map_or_else(String::new, |piece| piece.to_string()),
             };
             let drive = drive.clone().unwrap_or_default();
-            table.row(vec![object.clone(), piece, drive, cause.name().to_owned()]);
+            let cause = format!("{}{}", cause.name(), if *repaired { ", repaired" } else { "" });
+            table.row(vec![object.clone(), piece, drive, cause]);
         }
         text += &table.render();
     }
@@ -142,9 +180,11 @@ fn report(whole: &Whole) -> Report {
         );
     }
     let mut report = Report::new(text, result(whole));
-    if !found.bad.is_empty() {
+    if repaired > 0 && repaired == found.bad.len() {
+        report.warn(of_bad);
+    } else if !found.bad.is_empty() {
         report.warn(format!(
-            "{of_bad}: `csd get` computes those of protected objects from others; put other \
+            "{of_bad}: `csd repair` rebuilds those of protected objects from others; put other \
              objects again from their sources"
         ));
     }
@@ -171,7 +211,7 @@ fn result(whole: &Whole) -> Value {
             "page": null,
             "drive": bad.drive,
             "cause": bad.cause.name(),
-            "repaired": false,
+            "repaired": bad.repaired,
         })
     });
     let unread = found.unread.iter().map(|unread| {

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn kernels_have_names_and_identifiers_of_their_own_in_order() {
-        // 9 is left to a program that is no kernel.
+        // 9 is `combine`, which is no kernel.
         for (program_id, kernel) in (1..=8).chain([10]).zip(BUILTIN) {
             assert_eq!(kernel.program_id(), program_id, "{}", kernel.name());
             assert!(by_name(kernel.name()).is_some_and(|found| found.name() == kernel.name()));

@@ -5,13 +5,14 @@ use clap::Args;
 use crate::units::parse_size;
 
 /// Options of `csd scrub`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   csd scrub                                  all objects
   csd scrub climate/grid.npy prices          these objects
   csd scrub --rate 50M                       at most 50 MiB/s in each drive
   csd scrub --deep                           also prove parity
+  csd scrub --repair                         rebuild what is bad, from other pieces
   csd scrub --from prices                    go on where an interrupted scrub says")]
 pub(crate) struct Scrub {
     /// Names of the objects [default: all]
@@ -24,6 +25,9 @@ pub(crate) struct Scrub {
     /// their chunks; every piece is read twice
     #[arg(long)]
     pub(crate) deep: bool,
+    /// Also rebuild bad pieces of protected objects from others, as `csd repair` does
+    #[arg(long)]
+    pub(crate) repair: bool,
     /// Bytes that each drive reads in a second, such as 50M [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub(crate) rate: Option<u64>,

@@ -4,11 +4,11 @@
 //! A sum adds up the bytes of a piece, each times a weight that follows from the host's seed, the
 //! stripe, the number of the piece and the position of the byte. The weights of a data piece are
 //! those of the parity pieces, each times the data piece's coefficient in that parity piece. So the
-//! sums of all pieces of a stripe add up to 0 if the stripe is a code word ([`crate::erasure`]), and
-//! so do those of any stripes in any drives. A shorter piece counts as padded with zeros.
+//! sums of all pieces of a stripe add up to 0 if the stripe is a code word of [`crate::erasure`],
+//! and so do those of any stripes in any drives. A shorter piece counts as padded with zeros.
 //!
-//! Sums are made in two steps. Cells of equal position in their pieces are added up, times eight
-//! random coefficients each, and eight sums of the bytes of these eight cells are the result. If the
+//! Sums are made in two steps. All cells of all pieces are added up, times eight random
+//! coefficients each, and eight sums of the bytes of these eight cells are the result. If the
 //! weights were random, the sums of pieces that are no code words would be 0 with a probability of
 //! 2^-63 at most: 2^-64 in each step ([`Weights`]).
 //!

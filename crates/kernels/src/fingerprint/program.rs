@@ -151,7 +151,7 @@ mod tests {
                         pieces[piece][at] ^= 1;
                     }
                 }
-                // Damage in two pieces, and two pieces exchanged; of one data piece parity is a copy.
+                // Damage in two pieces, and two exchanged; of one data piece parity is a copy.
                 let mut twice = pieces.clone();
                 (twice[0][0], twice[data][0]) = (twice[0][0] ^ 4, twice[data][0] ^ 8);
                 assert_ne!(of_stripe(&code, piece_bytes, number, &twice), 0);

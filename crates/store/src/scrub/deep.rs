@@ -118,7 +118,7 @@ impl<'a> Prover<'a> {
         limits: &'a Limits,
     ) -> Result<Self, Error> {
         let object = Object::new(entry);
-        let bad = found.bad.iter().filter(|bad| bad.object == entry.name);
+        let bad = found.bad.iter().filter(|bad| bad.object == entry.name && !bad.repaired);
         let mut left_out: BTreeSet<u32> = bad.filter_map(|bad| bad.stripe).collect();
         let (mut parts, mut stripes) = (Vec::new(), 0);
         for index in object.drives() {
@@ -185,7 +185,14 @@ impl<'a> Prover<'a> {
                 Answer::Others => {
                     let (object, stripe) = (self.object.entry.name.clone(), Some(range.start));
                     let (piece, drive, cause) = (None, None, Cause::NoCodeWord);
-                    self.proof.bad.push(Bad { object, stripe, piece, drive, cause });
+                    self.proof.bad.push(Bad {
+                        object,
+                        stripe,
+                        piece,
+                        drive,
+                        cause,
+                        repaired: false,
+                    });
                 }
                 Answer::Unreadable => self.proof.unproven += 1,
             }

@@ -12,6 +12,7 @@ mod deep;
 mod pieces;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
 use crate::object::{self, Error, Progress};
 use crate::run::program_index;
-use pieces::{Batch, Object, Piece};
+use pieces::{Batch, Name, Object, Piece};
 
 pub use deep::{Proof, prove};
 
@@ -68,6 +69,8 @@ pub struct Bad {
     pub drive: Option<String>,
     /// Cause.
     pub cause: Cause,
+    /// True if it was repaired since.
+    pub repaired: bool,
 }
 
 /// Pieces that no drive has read.
@@ -149,7 +152,7 @@ pub fn bytes(entry: &Entry, is_deep: bool) -> u64 {
 pub async fn scrub(array: &Array, entry: &Entry, limits: &Limits) -> Result<Scrubbed, Error> {
     let mut object = Rc::new(Object::new(entry));
     loop {
-        let mut found = once(array, &object, limits).await?;
+        let mut found = once(array, &object, &|_| true, limits).await?;
         if found.bad.is_empty() {
             return Ok(found);
         }
@@ -167,11 +170,41 @@ pub async fn scrub(array: &Array, entry: &Entry, limits: &Limits) -> Result<Scru
     }
 }
 
-/// Reads all pieces once.
-async fn once(array: &Array, object: &Rc<Object>, limits: &Limits) -> Result<Scrubbed, Error> {
+/// Reads the bad pieces of an object again after a repair, and marks those that are good now.
+///
+/// # Errors
+/// As [`scrub`].
+pub async fn mark_repaired(
+    array: &Array,
+    entry: &Entry,
+    bad: &mut [Bad],
+    limits: &Limits,
+) -> Result<(), Error> {
+    let Some(entry) = current(array, entry).await? else { return Ok(()) };
+    let name = |bad: &Bad| Some(Name { stripe: bad.stripe, piece: bad.piece? });
+    let names: BTreeSet<Name> = bad.iter().filter_map(name).collect();
+    let object = Rc::new(Object::new(&entry));
+    let found = once(array, &object, &|piece| names.contains(&piece.name), limits).await?;
+    let still: BTreeSet<Name> = found.bad.iter().filter_map(name).collect();
+    let unread: BTreeSet<String> = found.unread.into_iter().map(|unread| unread.drive).collect();
+    for bad in bad {
+        let was_read = bad.drive.as_ref().is_some_and(|drive| !unread.contains(drive));
+        bad.repaired = was_read && name(bad).is_some_and(|name| !still.contains(&name));
+    }
+    Ok(())
+}
+
+/// Reads those pieces once that are `wanted`.
+async fn once(
+    array: &Array,
+    object: &Rc<Object>,
+    wanted: &dyn Fn(&Piece) -> bool,
+    limits: &Limits,
+) -> Result<Scrubbed, Error> {
     let (mut found, mut tasks) = (Scrubbed::default(), Vec::new());
     for index in object.drives() {
-        let pieces = object.pieces(index);
+        let mut pieces = object.pieces(index);
+        pieces.retain(wanted);
         let (missing, pieces): (Vec<_>, Vec<_>) =
             pieces.into_iter().partition(|piece| piece.is_missing);
         let slot = array.slots().get(usize::from(index));
@@ -239,7 +272,8 @@ async fn one_drive(
 
 fn bad(object: &Object, drive: &str, piece: &Piece, cause: Cause) -> Bad {
     let (object, drive) = (object.entry.name.clone(), Some(drive.to_owned()));
-    Bad { object, stripe: piece.name.stripe, piece: Some(piece.name.piece), drive, cause }
+    let Name { stripe, piece } = piece.name;
+    Bad { object, stripe, piece: Some(piece), drive, cause, repaired: false }
 }
 
 impl Work {
