@@ -27,7 +27,7 @@ use super::{DRIVES, NAMES, address, repair};
 #[derive(Default)]
 pub struct Shared {
     pub history: History,
-    /// True if hosts repair objects.
+    /// True if hosts repair objects, and put some on blocks.
     pub repairing: bool,
     /// True when the hosts shall end.
     pub stopping: bool,
@@ -106,7 +106,7 @@ async fn operate(host: usize, array: &Array, known: &Known) {
     };
     let operation = known.borrow_mut().history.begin(host, name, ask, now().ns());
     let told = match ask {
-        Ask::Put(content) => put(array, name, content).await,
+        Ask::Put(content) => put(array, name, content, known).await,
         Ask::Remove => match object::remove(array, &name_of(name)).await {
             Ok(_) => Told::Done,
             Err(error) => refused(&error),
@@ -213,12 +213,13 @@ fn scheme(data: usize, parity: usize) -> Scheme {
     Scheme::new(data, parity).unwrap()
 }
 
-async fn put(array: &Array, name: usize, content: Content) -> Told {
+async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Told {
+    let on_block = known.borrow().repairing && content.is_multiple_of(5);
     let bytes = bytes_of(content);
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
         name: name_of(name),
-        on: if content.is_multiple_of(5) { On::Block } else { On::Kv },
+        on: if on_block { On::Block } else { On::Kv },
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
         align: None,

@@ -121,8 +121,9 @@ impl Lane {
         let drives: Vec<Drive> = (0..DRIVES).map(drive).collect();
         let hosts = (0..HOSTS).map(|host| world.machine("host", ip(20 + host), 1)).collect();
         let warden = world.machine("warden", ip(30), 1);
-        // Repairs also bring entries back that too few drives hold.
-        let repairing = !seed.is_multiple_of(3);
+        // Repairs also bring entries back that too few drives hold, which would hide that other
+        // guards are off.
+        let repairing = guards.fence && guards.slots && !seed.is_multiple_of(3);
         let known = Shared { media: [1; DRIVES], repairing, ..Shared::default() };
         let known = Rc::new(RefCell::new(known));
         let isolating = seed % 2 == 1;
