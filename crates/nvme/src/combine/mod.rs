@@ -289,11 +289,11 @@ mod tests {
         assert_eq!(wrong(9, 1), Err("reserved bytes of the header are not zero"));
         assert_eq!(wrong(8, 81), Err("more than 80 peers"));
         assert_eq!(wrong(8, 3), Err("it is cut off"));
-        assert_eq!(wrong(8, 2 - 1), Err("a piece is on a peer that is not named"));
+        assert_eq!(wrong(8, 1), Err("a piece is on a peer that is not named"));
         let factors = 16 + 5 * 32;
         assert_eq!(wrong(factors, 0), Err("a target is a sum of nothing"));
         assert_eq!(wrong(factors + 7, b'x'), Err("a peer's name is no NQN"));
-        assert_eq!(wrong(factors + 6, 25), Err("a peer's name is no NQN"));
+        assert_eq!(wrong(factors + 6, 25), Err("it is cut off"));
         let mut long = data.clone();
         long.push(0);
         assert_eq!(Task::parse(&long).unwrap_err().0, "bytes follow the last name");
