@@ -52,9 +52,7 @@ pub struct Started {
 /// [`Error::Usage`] if this machine, the image or the namespace does not allow it. After an error
 /// nothing of one that did not run is left.
 pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started, Error> {
-    tools::check()?;
-    options.limits.check()?;
-    check_paths(place, &options.image)?;
+    check(place, &options.image, options.limits)?;
     let cgroups = cgroups::version()?;
     let mut builder = fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(place.folder());
@@ -78,6 +76,16 @@ pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started
     }
     let built = build(place, options, &mut record, cgroups);
     built.or_else(|error| undone(place, drive, error))
+}
+
+/// Checks, without a drive, that an operating system can run here.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn check(place: &Place, image: &Path, limits: Limits) -> Result<(), Error> {
+    tools::check()?;
+    limits.check()?;
+    check_paths(place, image)
 }
 
 /// Removes what an attempt has made, and returns its error.

@@ -105,6 +105,8 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
         let message = format!("drive {}: {}", target.name, failure.message);
         Failure { message, ..failure }
     };
+    let can_run = csd_os::up::check(&target.place, &wanted.image, wanted.limits);
+    can_run.map_err(|error| of_drive(error.into()))?;
     let ends = Ends::of(target).map_err(of_drive)?.and_then(|ends| ends.addresses());
     let keys = wanted.keys.as_ref().map(|(keys, _)| &**keys);
     let tunnel = network::tunnel(target, ends, keys).map_err(of_drive)?;
