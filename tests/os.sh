@@ -13,4 +13,4 @@ if packaging/os/make.sh build/os/short short; then
 else
     echo "SKIPPED os image: none could be made; the tests take this machine's root"
 fi
-cargo test --locked --workspace --test e2e -- --nocapture os:: os_limits:: os_faults::
+cargo test --locked --workspace --test e2e -- --nocapture os:: os_limits:: os_faults:: os_network::

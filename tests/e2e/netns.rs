@@ -2,6 +2,7 @@
 //!
 //! Needs root, `ip` and /dev/net/tun; a test says so, and passes, where one is missing.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -63,6 +64,13 @@ impl Namespaces {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0[number]]).arg(binary());
         array.spawn_as(command, arguments, Stdio::null())
+    }
+
+    /// Returns a command of a program in a namespace that sees all else of this machine.
+    pub(crate) fn program(&self, number: usize, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.0[number])).arg(program);
+        command
     }
 
     /// Calls `act` on a thread in a namespace. Sockets that it makes stay there.

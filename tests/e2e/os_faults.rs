@@ -24,7 +24,8 @@ for number in range(4000):
 print('end', flush=True)
 ";
 
-fn kill_drive(guest: &mut Guest) {
+/// Kills the drive, and waits until nothing of it answers.
+pub(crate) fn kill_drive(guest: &mut Guest) {
     let mut running = guest.drive.running.take().unwrap();
     running.child.kill().unwrap();
     running.child.wait().unwrap();

@@ -1,9 +1,12 @@
 //! The operating system of a drive within its bounds: calls that root inside is refused, and
 //! programs that take all they can get.
 
+use std::fs;
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 
-use crate::os::{Guest, skipped};
+use crate::harness::wait_until;
+use crate::os::{Guest, id, skipped};
 
 /// Calls a system call by its number on x86-64 and aarch64, and prints errno.
 const CALL: &str = "\
@@ -118,22 +121,41 @@ fn programs_that_take_everything_stay_within_their_limits() {
     assert_ne!(bomb.code, 0, "{bomb:?}");
     let pids = || guest.status()["pids"].as_u64().unwrap();
     assert!(pids() <= 48);
-    crate::harness::wait_until("they have ended", || pids() < 8);
+    wait_until("they have ended", || pids() < 8);
     let full = guest.sh("dd if=/dev/zero of=/data/big bs=1M; rm /data/big");
     assert!(full.stderr.contains("No space left"), "{full:?}");
     guest.sh("echo fits > /data/small && cat /data/small").expect(0, &[]);
     // Two endless loops together take no more than the quota, by the kernel's own count.
     let mut loops = guest.spawn(&["sh", "-c", "(while :; do :; done) & while :; do :; done"]);
+    let container = id(&guest.folder());
     let cpu = || guest.status()["cpu_s"].as_f64().unwrap();
-    let (begun, before) = (std::time::Instant::now(), cpu());
-    crate::harness::wait_until("they took a second", || cpu() - before > 1.0);
-    let rate = (cpu() - before) / begun.elapsed().as_secs_f64();
-    assert!(rate < 0.7, "{rate} cores");
+    // The periods are read around the time, so that they are no fewer than those of the time.
+    let (first, before) = (periods(&container), cpu());
+    wait_until("they were stopped in ten periods", || periods(&container).1 >= first.1 + 10);
+    let taken = cpu() - before;
+    let number = periods(&container).0 - first.0;
+    // Each CPU may keep a slice of 5 ms.
+    assert!(taken <= 0.05 * f64::from(number) + 0.1, "{taken} s in {number} periods of 100 ms");
     // The host's commands go on.
     guest.drive.array.file("v", b"value");
     guest.drive.array.csd(&["kv", "put", "v", "--drive", &guest.url]).expect(0, &[]);
     loops.child.kill().unwrap();
     loops.child.wait().unwrap();
+}
+
+/// Returns the number of periods in which the quota of a control group was in use, and of those in
+/// which it was used up.
+fn periods(container: &str) -> (u32, u32) {
+    let groups = Path::new("/sys/fs/cgroup");
+    let inner = fs::read_dir(groups).unwrap().flatten().map(|entry| entry.path());
+    let files = inner.chain([groups.to_owned()]).map(|group| group.join(container));
+    let counts = |folder: PathBuf| {
+        let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+        let number =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
+        Some((number("nr_periods ")?, number("nr_throttled ")?))
+    };
+    { files }.find_map(counts).expect("a control group with a quota")
 }
 
 impl Guest {

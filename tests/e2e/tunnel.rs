@@ -56,44 +56,40 @@ fn a_host_reaches_the_inside_by_nothing_but_nvme() {
     drive.stop().expect(0, &[]);
 }
 
-/// Addresses of the host, of two drives, of a name that is no drive's, and of a network that the
-/// tunnel does not reach; and the length of the prefixes.
+/// Addresses of a tunnel's network.
 struct Plan {
-    host: &'static str,
-    drives: [&'static str; 2],
-    forged: &'static str,
+    host: String,
+    drives: [String; 2],
+    /// Address of the network that is no drive's.
+    forged: String,
+    /// Address of another network.
     elsewhere: &'static str,
+    /// Length of the network's prefix.
     bits: u8,
+}
+
+impl Plan {
+    /// Names the addresses of a network, each by its last part.
+    fn new(network: &str, bits: u8, elsewhere: &'static str) -> Self {
+        let [host, first, second, forged] = [1, 2, 3, 9].map(|last| format!("{network}{last}"));
+        Self { host, drives: [first, second], forged, elsewhere, bits }
+    }
 }
 
 #[test]
 fn drives_reach_each_other_through_the_host_in_no_name_but_their_own() {
-    let v4 = Plan {
-        host: "10.77.0.1",
-        drives: ["10.77.0.2", "10.77.0.3"],
-        forged: "10.77.0.9",
-        elsewhere: "192.0.2.1",
-        bits: 24,
-    };
-    reach_each_other("f", &v4);
+    reach_each_other("f", &Plan::new("10.77.0.", 24, "192.0.2.1"));
     if fs::metadata("/proc/sys/net/ipv6/conf/default/force_forwarding").is_err() {
         return eprintln!("SKIPPED for IPv6: forwarding by interface takes Linux 6.17");
     }
-    let v6 = Plan {
-        host: "fd77::1",
-        drives: ["fd77::2", "fd77::3"],
-        forged: "fd77::9",
-        elsewhere: "fd78::1",
-        bits: 64,
-    };
-    reach_each_other("s", &v6);
+    reach_each_other("s", &Plan::new("fd77::", 64, "fd78::1"));
 }
 
 fn reach_each_other(test: &str, plan: &Plan) {
     let Some(namespaces) = Namespaces::new(test, 3) else { return };
     let network = |address: &str| format!("{address}/{}", plan.bits);
-    let outside = network(plan.host);
-    let drives = plan.drives.map(|address| {
+    let outside = network(&plan.host);
+    let drives = plan.drives.each_ref().map(|address| {
         drive(&["--tunnel-outside", &outside, "--tunnel-inside", &network(address)])
     });
     // Namespace 0 is the host's, with a device for each drive.
@@ -105,8 +101,8 @@ fn reach_each_other(test: &str, plan: &Plan) {
         .into();
     let at = |address: &str| SocketAddr::new(address.parse::<IpAddr>().unwrap(), 7000);
     // From one drive to the other.
-    let listener = namespaces.listener(2, at(plan.drives[1]));
-    let mut from = namespaces.connected(1, at(plan.drives[1]));
+    let listener = namespaces.listener(2, at(&plan.drives[1]));
+    let mut from = namespaces.connected(1, at(&plan.drives[1]));
     let (mut to, peer) = listener.accept().unwrap();
     assert_eq!(peer.ip(), plan.drives[0].parse::<IpAddr>().unwrap());
     let sent: Vec<u8> = numbers(3, 1 << 17).flat_map(u64::to_le_bytes).collect();
@@ -140,10 +136,10 @@ fn only_its_own_packets(namespaces: &Namespaces, plan: &Plan) {
     let host = namespaces.udp(0, any.parse().unwrap());
     let to = |address: &str| SocketAddr::new(address.parse().unwrap(), 7001);
     let from = |address: &str| namespaces.udp(1, SocketAddr::new(address.parse().unwrap(), 0));
-    let (forged, own) = (from(plan.forged), from(plan.drives[0]));
-    forged.send_to(b"forged", to(plan.host)).unwrap();
+    let (forged, own) = (from(&plan.forged), from(&plan.drives[0]));
+    forged.send_to(b"forged", to(&plan.host)).unwrap();
     own.send_to(b"elsewhere", to(plan.elsewhere)).unwrap();
-    own.send_to(b"own", to(plan.host)).unwrap();
+    own.send_to(b"own", to(&plan.host)).unwrap();
     let mut packet = [0; 16];
     let (length, sender) = host.recv_from(&mut packet).unwrap();
     assert_eq!(&packet[..length], b"own", "from {sender}");

@@ -97,7 +97,7 @@ pub struct Spec<'a> {
     pub cgroup: &'a str,
     /// Version of the control groups.
     pub cgroups: Cgroups,
-    /// Address at which OpenSSH listens; none without a network.
+    /// Address at which OpenSSH listens; none without OpenSSH.
     pub address: Option<IpAddr>,
     /// Processor, as `std::env::consts::ARCH` names it.
     pub processor: &'a str,
@@ -172,6 +172,7 @@ fn init(address: Option<IpAddr>) -> String {
          ssh-keygen -q -t ed25519 -N '' -C \"$(hostname)\" -f $key.new\n\
          mv $key.new.pub $key.pub; mv $key.new $key\n\
          fi\n\
+         /usr/sbin/sshd -t -f /dev/null -h $key{options} || exit 1\n\
          while :; do\n\
          /usr/sbin/sshd -D -e -f /dev/null -h $key{options} & wait $!\n\
          sleep 1 & wait $!\n\

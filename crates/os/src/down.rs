@@ -95,7 +95,9 @@ pub fn forget(place: &Place) -> Result<(), Error> {
             place.folder().display()
         )));
     }
-    for path in [place.log(), place.door_log(), place.tunnel_log(), place.lock_file()] {
+    for path in
+        [place.log(), place.door_log(), place.tunnel_log(), place.host_log(), place.lock_file()]
+    {
         remove_file(&path)?;
     }
     remove_folder(place.folder())

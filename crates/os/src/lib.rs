@@ -9,6 +9,7 @@
 //! - [`place`] names the files of one operating system, [`record`] is the state that survives its
 //!   commands
 //! - [`volume`] makes and recognizes the file system
+//! - [`network`] has its tunnel and OpenSSH
 //! - [`up`], [`down`], [`status`] and [`exec`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
 //!
@@ -22,6 +23,7 @@ pub mod down;
 mod error;
 pub mod exec;
 pub mod mounts;
+pub mod network;
 pub mod place;
 pub mod process;
 pub mod record;

@@ -114,6 +114,12 @@ impl Place {
         self.0.join("tunnel.log")
     }
 
+    /// Returns the log of the host's end of the tunnel.
+    #[must_use]
+    pub fn host_log(&self) -> PathBuf {
+        self.0.join("host.log")
+    }
+
     /// Returns the file whose lock serializes commands.
     #[must_use]
     pub fn lock_file(&self) -> PathBuf {
@@ -145,19 +151,27 @@ impl Place {
     }
 }
 
+/// Removes a file, or the link that has its name, if it is there.
+///
+/// # Errors
+/// If it is there and cannot be removed.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
+    allow_absence(fs::remove_file(path))
+}
+
 /// Removes a file that may be gone.
 pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
-    allow_absence(path, fs::remove_file(path))
+    remove_if_there(path).map_err(|error| Error::os(path.display(), error))
 }
 
 /// Removes an empty folder that may be gone.
 pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
-    allow_absence(path, fs::remove_dir(path))
+    allow_absence(fs::remove_dir(path)).map_err(|error| Error::os(path.display(), error))
 }
 
-fn allow_absence(path: &Path, removed: io::Result<()>) -> Result<(), Error> {
+fn allow_absence(removed: io::Result<()>) -> io::Result<()> {
     match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::os(path.display(), error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }

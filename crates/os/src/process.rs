@@ -39,6 +39,15 @@ impl Process {
         start_time(self.pid) == Some(self.started)
     }
 
+    /// Returns true if the process runs with this command line.
+    #[must_use]
+    pub fn has_words(&self, arguments: &[String]) -> bool {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let wanted: Vec<u8> =
+            arguments.iter().flat_map(|word| [word.as_bytes(), &[0]].concat()).collect();
+        line == wanted && self.is_running()
+    }
+
     /// Waits for the process to end by itself; returns false if it has not after 40 s.
     #[must_use]
     pub fn wait(&self) -> bool {
@@ -103,8 +112,10 @@ pub fn wait_for_all(program: &str, argument: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the time of a process's start; `None` if it has ended.
-fn start_time(pid: u32) -> Option<u64> {
+/// Returns the time of a process's start; `None` if it has ended, also if its parent has not reaped
+/// it.
+#[must_use]
+pub fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The fields follow the name, which is in parentheses and may hold any character.
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -182,11 +193,12 @@ mod tests {
         assert_eq!(said.unwrap(), "ready\n");
         let process = kept.unwrap();
         assert!(mark.exists() && process.is_running());
+        assert!(process.has_words(&words(&script)) && !process.has_words(&words("true")));
         let other = Process { started: process.started + 1, ..process.clone() };
         other.end().unwrap();
         assert!(process.is_running(), "another process of that number is left alone");
         process.end().unwrap();
-        assert!(!process.is_running());
+        assert!(!process.is_running() && !process.has_words(&words(&script)));
         process.end().unwrap();
     }
 

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use crate::process::Process;
 pub const DOOR: &str = "csd attach";
 /// Name of `csd tunnel up` in the record.
 pub const TUNNEL: &str = "csd tunnel up";
+/// Name of the host's end of the tunnel in the record.
+pub const HOST_END: &str = "csd tunnel up of the host";
 /// Version of the file.
 const SCHEMA: u32 = 1;
 
@@ -33,6 +36,9 @@ pub struct Record {
     pub image: PathBuf,
     /// Limits.
     pub limits: Limits,
+    /// Address at which OpenSSH listens, if it runs.
+    #[serde(default)]
+    pub ssh: Option<IpAddr>,
     /// True from before a file system is made until it is whole.
     pub formatting: bool,
     /// Processes that serve it: `csd attach` and `csd tunnel up`.
@@ -44,7 +50,8 @@ impl Record {
     #[must_use]
     pub fn new(id: &str, name: &str, image: PathBuf, limits: Limits) -> Self {
         let (id, name) = (id.to_owned(), name.to_owned());
-        Self { schema: SCHEMA, id, name, image, limits, formatting: false, processes: Vec::new() }
+        let (schema, ssh, formatting, processes) = (SCHEMA, None, false, Vec::new());
+        Self { schema, id, name, image, limits, ssh, formatting, processes }
     }
 
     /// Returns the path of the control group, from the root of each hierarchy.
@@ -88,6 +95,12 @@ impl Record {
         let (path, new) = (place.record(), place.record().with_extension("new"));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
         written.map_err(|error| Error::os(path.display(), error))
+    }
+
+    /// Adds a process, and writes the record.
+    pub(crate) fn add(&mut self, place: &Place, process: Process) -> Result<(), Error> {
+        self.processes.push(process);
+        self.save(place)
     }
 
     /// Removes the record.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::cgroups::{self, Usage};
 use crate::place::Place;
 use crate::process::last_line;
-use crate::record::Record;
+use crate::record::{HOST_END, Record, TUNNEL};
 use crate::{Error, mounts, tools};
 
 /// State of a container.
@@ -73,7 +73,11 @@ pub fn status(place: &Place) -> Result<Option<Status>, Error> {
         faults.push(format!("its first process has ended{said}"));
     }
     for process in record.processes.iter().filter(|process| !process.is_running()) {
-        faults.push(format!("{} has ended", process.program));
+        let remedy = match &*process.program {
+            TUNNEL | HOST_END => ": `csd os up` starts it again",
+            _ => "",
+        };
+        faults.push(format!("{} has ended{remedy}", process.program));
     }
     if data.is_none() {
         faults.push("/data is not mounted".to_owned());

@@ -7,17 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::config::{Limits, Spec, config};
+use crate::network::{self, Tunnel};
 use crate::place::Place;
-use crate::process::{Process, last_line, serve};
-use crate::record::{DOOR, Record, TUNNEL};
+use crate::process::{last_line, serve};
+use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
 use crate::volume::{self, Found};
 use crate::{Drive, Error, cgroups, down, mounts, tools};
-
-/// Path of the host's public key, below the root.
-const HOST_KEY: &str = "etc/ssh/csd_host_key.pub";
-/// Looks for the host's key, a moment apart.
-const LOOKS: usize = 3000;
 
 /// An operating system to start.
 #[derive(Clone, Debug)]
@@ -38,17 +34,6 @@ pub struct Options {
     pub hosts: Vec<(IpAddr, String)>,
 }
 
-/// Network of an operating system.
-#[derive(Clone, Debug)]
-pub struct Tunnel {
-    /// Command line that makes the drive's end; the path of a network namespace is added to it.
-    pub arguments: Vec<String>,
-    /// Address of that end.
-    pub address: IpAddr,
-    /// Public keys that may log in, in the form of OpenSSH.
-    pub keys: String,
-}
-
 /// Outcome of [`up`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
@@ -60,24 +45,24 @@ pub struct Started {
     pub host_key: Option<String>,
 }
 
-/// Starts an operating system, if it does not run. Rests of one that ended are removed before.
+/// Starts an operating system, if it does not run. Rests of one that ended are removed before. One
+/// that runs gets the ends of its tunnel that have ended.
 ///
 /// # Errors
 /// [`Error::Usage`] if this machine, the image or the namespace does not allow it. After an error
-/// nothing of it is left.
+/// nothing of one that did not run is left.
 pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started, Error> {
-    tools::check()?;
-    options.limits.check()?;
-    check_paths(place, &options.image)?;
+    check(place, &options.image, options.limits)?;
     let cgroups = cgroups::version()?;
     let mut builder = fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(place.folder());
     made.map_err(|error| Error::os(place.folder().display(), error))?;
     let _lock = place.lock()?;
     let mut record = Record::new(&options.id, &options.name, options.image.clone(), options.limits);
-    if let Some(former) = Record::load(place)? {
-        if let Container::Running(_) = status::container(place, &former)? {
-            let host_key = host_key(place);
+    record.ssh = options.tunnel.as_ref().and_then(Tunnel::ssh);
+    if let Some(mut former) = Record::load(place)? {
+        if let Container::Running(pid) = status::container(place, &former)? {
+            let host_key = mend(place, options, &mut former, pid)?;
             return Ok(Started { is_new: false, is_formatted: false, host_key });
         }
         down::sweep(place, &former)?;
@@ -91,6 +76,16 @@ pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started
     }
     let built = build(place, options, &mut record, cgroups);
     built.or_else(|error| undone(place, drive, error))
+}
+
+/// Checks, without a drive, that an operating system can run here.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn check(place: &Place, image: &Path, limits: Limits) -> Result<(), Error> {
+    tools::check()?;
+    limits.check()?;
+    check_paths(place, image)
 }
 
 /// Removes what an attempt has made, and returns its error.
@@ -131,42 +126,56 @@ fn build(
         fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     }
     let door = place.door_log();
-    serve(DOOR, &options.door, &door, |process| note(place, record, process))?;
+    serve(DOOR, &options.door, &door, |process| record.add(place, process))?;
     let is_formatted = format(place, record)?;
     mounts::mount_volume(place)?;
     for folder in [place.data(), place.upper(), place.work()] {
         fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     }
     mounts::mount_root(place, &options.image)?;
+    if record.ssh.is_some() {
+        network::check_programs(&place.root(), &options.image)?;
+    }
     write_files(place, options)?;
     let spec = Spec {
         name: &options.name,
         limits: options.limits,
         cgroup: &record.cgroup(),
         cgroups,
-        address: options.tunnel.as_ref().map(|tunnel| tunnel.address),
+        address: record.ssh,
         processor: std::env::consts::ARCH,
     };
     write(&place.config(), &config(&spec, place).to_string())?;
     runc(place, &["create", "--bundle", &place.folder().to_string_lossy(), &record.id])?;
+    let Container::Created(pid) = status::container(place, record)? else {
+        return Err(Error::Failed("runc: the container is gone".to_owned()));
+    };
+    // The container waits for its start, so that its programs find the network.
     if let Some(tunnel) = &options.tunnel {
-        let Container::Created(pid) = status::container(place, record)? else {
-            return Err(Error::Failed("runc: the container is gone".to_owned()));
-        };
-        let arguments = [&tunnel.arguments[..], &[format!("/proc/{pid}/ns/net")]].concat();
-        serve(TUNNEL, &arguments, &place.tunnel_log(), |process| note(place, record, process))?;
+        tunnel.join(place, record, pid)?;
     }
     runc(place, &["start", &record.id])?;
-    let host_key = match &options.tunnel {
-        Some(_) => Some(wait_for_key(place, record)?),
-        None => None,
-    };
+    let host_key = record.ssh.map(|_| network::wait_for_ssh(place, pid)).transpose()?;
     Ok(Started { is_new: true, is_formatted, host_key })
 }
 
-fn note(place: &Place, record: &mut Record, process: Process) -> Result<(), Error> {
-    record.processes.push(process);
-    record.save(place)
+/// Makes what an operating system that runs lacks of its network. Returns the key of its OpenSSH.
+fn mend(
+    place: &Place,
+    options: &Options,
+    record: &mut Record,
+    pid: u32,
+) -> Result<Option<String>, Error> {
+    let Some(tunnel) = &options.tunnel else { return Ok(None) };
+    if tunnel.keys.is_some() && tunnel.ssh() != record.ssh {
+        return Err(Error::Usage(
+            "it runs without OpenSSH at this address: `csd os down` first".to_owned(),
+        ));
+    }
+    // Its programs see these files change.
+    write_files(place, options)?;
+    tunnel.join(place, record, pid)?;
+    record.ssh.map(|_| network::wait_for_ssh(place, pid)).transpose()
 }
 
 /// Makes the file system if the namespace is empty. Returns true if it was made.
@@ -196,8 +205,11 @@ fn write_files(place: &Place, options: &Options) -> Result<(), Error> {
         hosts.push_str(&format!("{address} {name}\n"));
     }
     write(&place.hosts(), &hosts)?;
-    let keys = options.tunnel.as_ref().map_or("", |tunnel| &tunnel.keys);
-    write(&place.keys(), keys)
+    // Without keys, those of before stay.
+    match options.tunnel.as_ref().and_then(|tunnel| tunnel.keys.as_deref()) {
+        Some(keys) => write(&place.keys(), keys),
+        None => Ok(()),
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
@@ -220,28 +232,6 @@ fn runc(place: &Place, arguments: &[&str]) -> Result<(), Error> {
     // Its lines are fields; the last one is the message.
     let why = why.split_once("msg=\"").map_or(&*why, |(_, why)| why.trim_end_matches('"'));
     Err(Error::Failed(format!("runc {}: {}", arguments[0], why.replace("\\\"", "\""))))
-}
-
-/// Returns the public key of the operating system's OpenSSH.
-fn host_key(place: &Place) -> Option<String> {
-    let text = fs::read_to_string(place.root().join(HOST_KEY)).ok()?;
-    let words: Vec<&str> = text.split_whitespace().take(2).collect();
-    (words.len() == 2).then(|| words.join(" "))
-}
-
-/// Waits until OpenSSH has its key.
-fn wait_for_key(place: &Place, record: &Record) -> Result<String, Error> {
-    for _ in 0..LOOKS {
-        if let Some(key) = host_key(place) {
-            return Ok(key);
-        }
-        if !matches!(status::container(place, record)?, Container::Running(_)) {
-            break;
-        }
-        mounts::pause();
-    }
-    let why = last_line(&place.log()).unwrap_or_else(|| "it says nothing".to_owned());
-    Err(Error::Failed(format!("the operating system has no OpenSSH: {why}")))
 }
 
 #[cfg(test)]

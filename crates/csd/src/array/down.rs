@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use csd_os::place::remove_if_there;
 use csd_store::array::DriveRecord;
 use serde_json::json;
 
@@ -109,11 +110,11 @@ fn stop_and_delete(
     media.extend(media::deletable(&of(local, true), &local.home, true)?);
     let drives: Vec<DriveRecord> = local.file.all().cloned().collect();
     oses::forget(local)?;
-    process::remove_if_there(&peers::path(&local.folder))
+    remove_if_there(&peers::path(&local.folder))
         .map_err(|error| Failure::run(format!("cannot delete the file of peers: {error}")))?;
     media::delete(&media, &drives, &local.folder)?;
     let shown = local.path.display();
-    process::remove_if_there(&local.path)
+    remove_if_there(&local.path)
         .map_err(|error| Failure::run(format!("cannot delete {shown}: {error}")))?;
     Ok((format!("{text}deleted {shown} and the drives' media\n"), warnings))
 }

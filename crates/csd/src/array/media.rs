@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use csd_drive::format::{Identity, identify};
+use csd_os::place::remove_if_there;
 use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{DriveRecord, Home};
 
@@ -165,7 +166,7 @@ pub(super) fn delete(
         paths.extend([log, process::ready_path(folder, drive)]);
     }
     for path in paths {
-        process::remove_if_there(&path)
+        remove_if_there(&path)
             .map_err(|error| Failure::run(format!("cannot delete {}: {error}", path.display())))?;
     }
     // Fails if the folder has other files, which stay.

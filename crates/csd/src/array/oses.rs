@@ -3,16 +3,18 @@
 //! Invariant: they start after the drives and stop before them, so that their file systems are
 //! whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use csd_os::place::Place;
+use csd_os::place::{Place, remove_if_there};
+use csd_store::array::OsRecord;
 
-use super::{Local, process};
+use super::Local;
 use crate::cli;
 use crate::cli::attach::RETRY;
 use crate::context::Context;
-use crate::os::{self, Target, Wanted};
+use crate::os::{self, Addresses, Target, Wanted};
 use crate::report::Failure;
+use crate::tunnel;
 
 /// Takes over the wanted operating systems into the array file. `stopped` drives of the array will
 /// be started.
@@ -20,7 +22,12 @@ pub(super) fn choose(options: &cli::Up, local: &mut Local, stopped: usize) -> Re
     let given = &options.os;
     if let Some(root) = &given.os {
         let root = std::path::absolute(root).map_err(Failure::usage)?;
-        let wanted = os::record(root, given.os_cpus, given.os_memory, given.os_pids);
+        let absolute = |key: &PathBuf| std::path::absolute(key).map_err(Failure::usage);
+        let wanted = OsRecord {
+            key: given.os_key.as_ref().map(absolute).transpose()?,
+            network: given.os_network.map(|(address, bits)| format!("{address}/{bits}")),
+            ..os::record(root, given.os_cpus, given.os_memory, given.os_pids)
+        };
         let here = local.file.drives.iter().filter(|drive| drive.media.is_some()).count();
         if local.file.os.as_ref() != Some(&wanted) && stopped < here {
             return Err(Failure::usage(
@@ -33,12 +40,31 @@ pub(super) fn choose(options: &cli::Up, local: &mut Local, stopped: usize) -> Re
         // Found out before a drive is started.
         csd_os::tools::check()?;
         Wanted::of_record(record, RETRY)?.limits.check()?;
+        if Addresses::of(&local.file)?.is_some() {
+            tunnel::check()?;
+        }
     }
     Ok(())
 }
 
-/// Returns the option that lets a drive serve its inside.
-pub(super) fn inside(folder: &Path, name: &str) -> Result<String, Failure> {
+/// Returns the options with which a drive serves its operating system.
+pub(super) fn options_of(
+    local: &Local,
+    name: &str,
+    context: &Context,
+) -> Result<Vec<String>, Failure> {
+    if local.file.os.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut options = vec![inside(&local.folder, name)?];
+    if let Some(addresses) = Addresses::of(&local.file)? {
+        options.push(format!("--tunnel-host={}", context.options()?.host_nqn));
+        options.extend(addresses.options(name));
+    }
+    Ok(options)
+}
+
+fn inside(folder: &Path, name: &str) -> Result<String, Failure> {
     let folder = folder.canonicalize().map_err(|error| Failure::os(folder.display(), &error))?;
     Ok(format!("--inside={}", os::inside_path(&folder, name)?.display()))
 }
@@ -72,7 +98,7 @@ fn targets<'a>(local: &Local, context: &'a Context) -> Result<Vec<Target<'a>>, F
     let folder = &local.folder;
     let folder = folder.canonicalize().map_err(|error| Failure::os(folder.display(), &error))?;
     let drives = local.file.all().filter(|drive| drive.media.is_some());
-    drives.map(|drive| Target::of_array(drive, &folder, context)).collect()
+    drives.map(|drive| Target::of_array(&local.file, drive, &folder, context)).collect()
 }
 
 /// Deletes the folders of operating systems that have been stopped. Their drives' media are deleted
@@ -82,11 +108,14 @@ pub(super) fn forget(local: &Local) -> Result<(), Failure> {
     for drive in local.file.all() {
         let place = Place::new(&folder.join(&drive.name));
         if place.folder().is_dir() {
-            process::remove_if_there(&place.record()).map_err(Failure::run)?;
+            remove_if_there(&place.record()).map_err(Failure::run)?;
             csd_os::down::forget(&place)?;
         }
         let socket = local.folder.join(format!("{}.inside", drive.name));
-        process::remove_if_there(&socket).map_err(Failure::run)?;
+        remove_if_there(&socket).map_err(Failure::run)?;
+    }
+    for path in os::ssh_files(&local.folder) {
+        remove_if_there(&path).map_err(Failure::run)?;
     }
     // It stays if it has other files.
     let _kept = std::fs::remove_dir(folder);

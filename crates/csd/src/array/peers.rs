@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use csd_drive::peers::List;
 use csd_nvme::auth::{Hash, Secret};
+use csd_os::place::remove_if_there;
 use csd_store::array::DriveRecord;
 
-use super::{Local, process};
+use super::Local;
 use crate::report::Failure;
 use crate::runtime::random;
 
@@ -41,7 +42,7 @@ pub(super) fn write(local: &Local) -> Result<PathBuf, Failure> {
         return Ok(path);
     }
     let new = path.with_extension("new");
-    process::remove_if_there(&new).map_err(cannot)?;
+    remove_if_there(&new).map_err(cannot)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot)?;
     fs::rename(&new, &path).map_err(cannot)?;

@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use csd_nvme::controller::connect::is_nqn;
+use csd_os::place::remove_if_there;
+use csd_os::process::{last_line, start_time};
 use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{DriveRecord, IN_MEMORY};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -111,7 +113,7 @@ pub(crate) fn wait_ready(
                     return Ok(url);
                 }
                 if let Ok(Some(status)) = child.try_wait() {
-                    let said = last_line(&log);
+                    let said = last_line(&log).unwrap_or_else(|| "it said nothing".to_owned());
                     return Err(format!("drive {name} ended at its start ({status}): {said}"));
                 }
                 sleep(LOOK_EVERY).await;
@@ -147,7 +149,7 @@ pub(crate) fn state(drive: &DriveRecord, folder: &Path) -> ProcessState {
     let says = |option: &[u8], value: &[u8]| words.windows(2).any(|pair| pair == [option, value]);
     let serves = words.get(1..3) == Some(&[&b"drive"[..], b"serve"]);
     let nqn = drive.nqn();
-    if !serves || !is_nqn(nqn) || !says(b"--nqn", nqn.as_bytes()) || is_zombie(pid) {
+    if !serves || !is_nqn(nqn) || !says(b"--nqn", nqn.as_bytes()) || start_time(pid).is_none() {
         return ProcessState::Gone;
     }
     match says(b"--ready-file", ready_path(folder, drive).as_os_str().as_bytes()) {
@@ -196,27 +198,6 @@ fn signal(drive: &DriveRecord, folder: &Path, signal: Signal) {
     }
 }
 
-/// Returns true if the process has ended and its parent has not reaped it.
-fn is_zombie(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The state follows the name, which is in parentheses and may hold any character.
-    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
-}
-
-/// Deletes a file, or the link that has its name.
-pub(crate) fn remove_if_there(path: &Path) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn last_line(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let line = text.lines().rev().find(|line| !line.is_empty()).unwrap_or("it said nothing");
-    line.strip_prefix("error: ").unwrap_or(line).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use csd_store::array::DriveOptions;
@@ -244,6 +225,5 @@ mod tests {
         assert_eq!(stands(None, nqn), ProcessState::Gone);
         assert_eq!(stands(Some(std::process::id()), nqn), ProcessState::Gone, "this is no drive");
         assert_eq!(stands(Some(u32::MAX), nqn), ProcessState::Gone);
-        assert!(!is_zombie(std::process::id()));
     }
 }

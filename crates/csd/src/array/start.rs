@@ -89,9 +89,7 @@ fn start_one(
     let drive = which(&mut local.file)[place].clone();
     let path = local.home.media(&drive).map_err(Failure::run)?;
     let (mut arguments, secrets) = (options::arguments(&drive)?, context.secrets_path());
-    if local.file.os.is_some() {
-        arguments.push(oses::inside(&local.folder, &drive.name)?);
-    }
+    arguments.extend(oses::options_of(local, &drive.name, context)?);
     let peers = std::path::absolute(peers::path(&local.folder)).map_err(Failure::run)?;
     arguments.push(format!("--peers={}", peers.display()));
     let mut child = process::start(&drive, &local.folder, path.as_deref(), &arguments, secrets)?;

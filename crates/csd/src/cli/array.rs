@@ -1,11 +1,13 @@
 //! Options of `csd array`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 
 use super::os::parse_cpus;
 use super::tuning::Tuned;
+use super::tunnel::parse_network;
 use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
@@ -100,6 +102,15 @@ pub(crate) struct OsOptions {
     /// Most processes and threads of one [default: 512]
     #[arg(long, value_name = "N", requires = "os")]
     pub(crate) os_pids: Option<u32>,
+    /// Run OpenSSH for the owners of these public keys, reached by the drives' tunnels from this
+    /// host alone: `ssh -F csd-array/ssh_config d0`
+    #[arg(long, value_name = "FILE", requires = "os")]
+    pub(crate) os_key: Option<PathBuf>,
+    /// Address of this host in the network of the operating systems, with the length of its prefix;
+    /// drives have those that follow. Each array of a machine has a network of its own [default:
+    /// 10.77.0.1/24]
+    #[arg(long, value_name = "IP/BITS", value_parser = parse_network, requires = "os_key")]
+    pub(crate) os_network: Option<(IpAddr, u8)>,
 }
 
 /// Options of `csd array add`.

@@ -18,7 +18,8 @@ pub(crate) enum Os {
     #[command(after_help = "\
 Examples:
   csd os up nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive --root build/os/root
-  csd os up d0 --root build/os/root --cpus 0.5 --memory 2G --pids 512")]
+  csd os up d0 --root build/os/root --cpus 0.5 --memory 2G --pids 512
+  csd os up d0 --root build/os/root --key ~/.ssh/id_ed25519.pub")]
     Up(Up),
     /// Show operating systems: CPU, memory, processes that were killed for memory, /data
     ///
@@ -58,6 +59,10 @@ pub(crate) struct Up {
     /// Most processes and threads [default: 512]
     #[arg(long, value_name = "N")]
     pub(crate) pids: Option<u32>,
+    /// Run OpenSSH for the owners of these public keys; the drive has a tunnel (`csd drive serve
+    /// --tunnel-host`) [default: as `csd array up` was given]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
     /// Longest wait of /data for a drive that is away; then its programs get errors
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     pub(crate) retry: Duration,

@@ -96,7 +96,8 @@ impl TunnelEnds {
     }
 }
 
-fn parse_network(text: &str) -> Result<(IpAddr, u8), String> {
+/// Parses an address and the length of its network's prefix.
+pub(crate) fn parse_network(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong = || "say an address and the bits of its network, as in 10.77.0.1/24".to_owned();
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
     let address: IpAddr = address.parse().map_err(|_| wrong())?;

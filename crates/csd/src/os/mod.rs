@@ -1,9 +1,10 @@
 //! `csd os`: operating systems of drives, by the crate `csd_os`.
 //!
 //! - [`target`] finds the drives that a command names
-//! - [`network`] asks for their tunnels
+//! - [`addresses`] has the network of an array, [`network`] their tunnels and OpenSSH's files
 //! - [`mod@up`] and [`mod@status`] are commands; the others are here
 
+mod addresses;
 mod network;
 mod status;
 mod target;
@@ -17,6 +18,8 @@ use serde_json::{Value, json};
 use crate::cli::os::{Exec, Os, Which};
 use crate::context::Context;
 use crate::report::{Failure, Report};
+pub(crate) use addresses::Addresses;
+pub(crate) use network::ssh_files;
 pub(crate) use target::{Target, inside_path};
 pub(crate) use up::{Wanted, record, start};
 

@@ -1,5 +1,6 @@
 //! [`Target`]: a drive whose operating system a command names, and the place of it on this machine.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use csd_client::{Retry, Volume};
@@ -9,6 +10,7 @@ use csd_os::Drive;
 use csd_os::place::Place;
 use csd_store::array::{ArrayFile, DriveRecord, Home};
 
+use super::addresses::Addresses;
 use crate::context::Context;
 use crate::query::drive_named;
 use crate::report::Failure;
@@ -20,12 +22,19 @@ pub(crate) struct Target<'a> {
     pub(crate) name: String,
     pub(crate) inside: Address,
     pub(crate) place: Place,
+    /// Address over the network, if this machine is the tunnel's host as well.
+    pub(super) outside: Option<String>,
+    /// Folder of the files for OpenSSH's client.
+    pub(super) ssh: PathBuf,
+    /// Addresses and names of the array's operating systems.
+    pub(super) hosts: Vec<(IpAddr, String)>,
     context: &'a Context,
 }
 
 impl<'a> Target<'a> {
     /// Returns a drive of an array, whose logs are in `folder`.
     pub(crate) fn of_array(
+        file: &ArrayFile,
         drive: &DriveRecord,
         folder: &Path,
         context: &'a Context,
@@ -33,7 +42,13 @@ impl<'a> Target<'a> {
         let path = inside_path(folder, &drive.name)?;
         let inside = Address::new(path.as_path(), drive.nqn());
         let place = Place::new(&folder.join("os").join(&drive.name));
-        Ok(Self { name: drive.name.clone(), inside, place, context })
+        let (name, outside) = (drive.name.clone(), Some(drive.url.clone()));
+        let mut hosts = Vec::new();
+        if let Some(addresses) = Addresses::of(file)? {
+            hosts.extend(addresses.drives().map(|(address, name)| (address, name.clone())));
+        }
+        let ssh = folder.to_owned();
+        Ok(Self { name, inside, place, outside, ssh, hosts, context })
     }
 
     /// Returns the drive of this URL. Its operating system is in a folder next to the socket.
@@ -55,7 +70,8 @@ impl<'a> Target<'a> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let name = stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(63).collect();
         let place = Place::new(&folder.join(format!("{file}.os")));
-        Ok(Self { name, inside, place, context })
+        let (outside, ssh) = (None, place.folder().to_owned());
+        Ok(Self { name, inside, place, outside, ssh, hosts: Vec::new(), context })
     }
 
     /// Returns the options with which another process connects as this one does.
@@ -110,6 +126,12 @@ impl Drive for Target<'_> {
     }
 }
 
+/// Returns this program, for a command line.
+pub(super) fn program() -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::os("this program", &error))?;
+    Ok(program.to_string_lossy().into_owned())
+}
+
 /// Returns the path of the socket of a drive's inside in an array's folder.
 ///
 /// # Errors
@@ -128,7 +150,7 @@ pub(super) fn one<'a>(which: &str, context: &'a Context) -> Result<Target<'a>, F
     }
     let (file, folder) = array(context)?;
     let drive = drive_named(&file.drives, |drive| &drive.name, which)?;
-    Target::of_array(drive, &folder, context)
+    Target::of_array(&file, drive, &folder, context)
 }
 
 /// Returns the drive that a command names, or every drive of the array that is on this machine.
@@ -141,7 +163,7 @@ pub(super) fn all<'a>(
     }
     let (file, folder) = array(context)?;
     let here = file.drives.iter().filter(|drive| drive.media.is_some());
-    here.map(|drive| Target::of_array(drive, &folder, context)).collect()
+    here.map(|drive| Target::of_array(&file, drive, &folder, context)).collect()
 }
 
 /// Returns the array file and the folder of its drives.

@@ -8,7 +8,8 @@ use csd_os::up::{Options, Started};
 use csd_store::array::OsRecord;
 use serde_json::{Value, json};
 
-use super::target::{self, Target};
+use super::network::{self, Ends};
+use super::target::{self, Target, program};
 use crate::cli::os::Up;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -24,6 +25,8 @@ const PIDS: u32 = 512;
 pub(crate) struct Wanted {
     pub(crate) image: PathBuf,
     pub(crate) limits: Limits,
+    /// Public keys that may log in, and their file.
+    pub(crate) keys: Option<(String, PathBuf)>,
     /// Longest wait for a drive that is away.
     pub(crate) retry: Duration,
 }
@@ -36,7 +39,11 @@ impl Wanted {
             memory_bytes: record.memory_bytes,
             pids: record.pids,
         };
-        Ok(Self { image: image(&record.root)?, limits, retry })
+        let keys = match &record.key {
+            Some(path) => Some((network::public_keys(path)?, path.clone())),
+            None => None,
+        };
+        Ok(Self { image: image(&record.root)?, limits, keys, retry })
     }
 }
 
@@ -58,6 +65,8 @@ pub(crate) fn record(
         millicpus: millicpus.unwrap_or(MILLICPUS),
         memory_bytes: memory_bytes.unwrap_or(MEMORY_BYTES),
         pids: pids.unwrap_or(PIDS),
+        key: None,
+        network: None,
     }
 }
 
@@ -78,6 +87,8 @@ pub(super) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
         options.memory.or_else(|| before(|kept| kept.memory_bytes)),
         options.pids.or_else(|| before(|kept| kept.pids.into()).and_then(narrow)),
     );
+    let key = options.key.clone().or_else(|| kept.as_ref()?.key.clone());
+    let record = OsRecord { key, ..record };
     let wanted = Wanted::of_record(&record, options.retry)?;
     let (mut text, mut drives) = (String::new(), Vec::new());
     for target in &targets {
@@ -90,24 +101,32 @@ pub(super) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
 
 /// Starts the operating system of a drive. Returns the outcome in words and as JSON.
 pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Value), Failure> {
-    let Started { is_new, is_formatted, .. } = csd_os::up::up(
-        &target.place,
-        &Options {
-            id: format!("csd-os-{}", hex(&random::<6>()?)),
-            name: target.name.clone(),
-            image: wanted.image.clone(),
-            limits: wanted.limits,
-            door: door(target, wanted.retry)?,
-            tunnel: None,
-            hosts: Vec::new(),
-        },
-        target,
-    )
-    .map_err(|error| {
-        let failure = Failure::from(error);
+    let of_drive = |failure: Failure| {
         let message = format!("drive {}: {}", target.name, failure.message);
         Failure { message, ..failure }
-    })?;
+    };
+    let can_run = csd_os::up::check(&target.place, &wanted.image, wanted.limits);
+    can_run.map_err(|error| of_drive(error.into()))?;
+    let ends = Ends::of(target).map_err(of_drive)?.and_then(|ends| ends.addresses());
+    let keys = wanted.keys.as_ref().map(|(keys, _)| &**keys);
+    let tunnel = network::tunnel(target, ends, keys).map_err(of_drive)?;
+    let options = Options {
+        id: format!("csd-os-{}", hex(&random::<6>()?)),
+        name: target.name.clone(),
+        image: wanted.image.clone(),
+        limits: wanted.limits,
+        door: door(target, wanted.retry)?,
+        hosts: network::hosts(target, ends.as_ref()),
+        tunnel,
+    };
+    let started = csd_os::up::up(&target.place, &options, target);
+    let started = started.map_err(|error| of_drive(error.into()))?;
+    let Started { is_new, is_formatted, host_key } = started;
+    let address = ends.as_ref().map(|ends| ends[1]);
+    if let (Some(key), Some(address)) = (&host_key, address) {
+        let identity = wanted.keys.as_ref().map(|(_, path)| &**path);
+        network::know_host(target, key, address, identity)?;
+    }
     let words = match (is_new, is_formatted) {
         (false, _) => "runs already".to_owned(),
         (true, is_formatted) => format!(
@@ -123,16 +142,15 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
         "url": target.inside.to_string(),
         "started": is_new,
         "formatted": is_formatted,
+        "address": address.map(|address| address.to_string()),
+        "ssh": host_key.is_some(),
     });
     Ok((format!("{}  {words}\n", target.name), object))
 }
 
 /// Returns the command line that attaches the drive's blocks.
 fn door(target: &Target<'_>, retry: Duration) -> Result<Vec<String>, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::os("this program", &error))?;
-    let mut words: Vec<String> = Vec::new();
-    words.push(program.to_string_lossy().into_owned());
-    words.extend(["attach".to_owned(), target.inside.to_string()]);
+    let mut words = vec![program()?, "attach".to_owned(), target.inside.to_string()];
     words.push(target.place.door().to_string_lossy().into_owned());
     words.extend(["--retry".to_owned(), format!("{}ms", retry.as_millis())]);
     words.extend(target.connection()?);

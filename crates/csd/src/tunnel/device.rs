@@ -42,7 +42,7 @@ pub(super) struct Device {
 }
 
 /// Checks that this machine has TUN devices.
-pub(super) fn check() -> Result<(), Failure> {
+pub(crate) fn check() -> Result<(), Failure> {
     // The crate would make the node of the device, with any rights.
     match fs::metadata(TUN) {
         Ok(_) => Ok(()),

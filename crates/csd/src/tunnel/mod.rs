@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::query::address_of;
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
+pub(crate) use device::check;
 use device::{Device, Plan};
 
 impl From<TunnelError> for Failure {
@@ -34,7 +35,7 @@ impl From<TunnelError> for Failure {
 
 /// Carries packets until the process is asked to stop.
 pub(crate) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
-    device::check()?;
+    check()?;
     let address = address_of(&options.drive, context)?;
     let connection = context.options()?;
     let (name, netns) = (options.device.clone(), options.netns.clone());

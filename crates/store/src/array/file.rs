@@ -58,6 +58,13 @@ pub struct OsRecord {
     pub memory_bytes: u64,
     /// Most processes and threads of one.
     pub pids: u32,
+    /// File of the public keys that may log in; without it there is no network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
+    /// Address of this host in their network, with the length of its prefix; the drives have those
+    /// that follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
 }
 
 /// A drive of an array.

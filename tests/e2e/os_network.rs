@@ -1,0 +1,338 @@
+//! OpenSSH in the operating systems of drives, reached through NVMe alone.
+//!
+//! The host's ends are in network namespaces of the tests, which have nothing else. Skipped, in
+//! words, without root, runc, FUSE, /dev/net/tun, OpenSSH's client, or an image with its server.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::harness::{Array, Done, binary, finish, numbers, signal, wait_until};
+use crate::netns::{Ends, HOST, Namespaces, up};
+use crate::os::{Guest, id, image, nothing_left, skipped};
+use crate::os_faults::kill_drive;
+use crate::proxy::{Door, Proxy};
+use crate::single::{Drive, NQN};
+
+/// Tunnel Send of the compute namespace.
+const SEND: (u32, u8) = (5, 0xC1);
+/// Options of a drive with an inside and a tunnel.
+const OPTIONS: [&str; 8] =
+    ["--inside", "d0.inside", "--kv", "20%", "--size", "256M", "--tunnel-host", HOST];
+/// Bytes of a part of what is copied.
+const PART: usize = 20_000_000;
+
+/// Returns a network namespace of the test with its loopback up; says why, if there is none.
+fn namespace(test: &str) -> Option<Namespaces> {
+    if skipped() {
+        return None;
+    }
+    let has = |path: &str| Path::new(path).exists();
+    let why = match () {
+        () if !has("/usr/bin/ssh") => "no OpenSSH client",
+        () if !Path::new(&image()).join("usr/sbin/sshd").exists() => {
+            "the image has no OpenSSH server (`make os` makes one that has)"
+        }
+        () => {
+            let namespaces = Namespaces::new(test, 1)?;
+            namespaces.ip(0, "link set lo up").unwrap();
+            return Some(namespaces);
+        }
+    };
+    eprintln!("SKIPPED: {why}");
+    None
+}
+
+/// Makes a pair of keys in a folder; returns the private one.
+fn new_key(folder: &Path) -> PathBuf {
+    let key = folder.join("key");
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key);
+    assert!(keygen.status().unwrap().success());
+    key
+}
+
+/// Returns a program of OpenSSH's client in the namespace, with this configuration.
+fn client(namespaces: &Namespaces, program: &str, config: &Path) -> Command {
+    let mut command = namespaces.program(0, program);
+    command.arg("-F").arg(config).args(["-o", "BatchMode=yes", "-o", "IdentityAgent=none"]);
+    command
+}
+
+/// Asserts that a program ends well, and returns what it prints.
+#[track_caller]
+fn said(done: &Output) -> String {
+    assert!(done.status.success(), "{done:?}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+#[test]
+fn ssh_reaches_every_drive_and_drives_reach_each_other() {
+    let Some(namespaces) = namespace("o") else { return };
+    let array = Array { folder: tempfile::TempDir::new().unwrap() };
+    new_key(array.folder.path());
+    let csd = |arguments: &[&str]| -> Done {
+        let program = namespaces.program(0, binary());
+        finish(array.spawn_as(program, arguments, Stdio::null()))
+    };
+    let image = image();
+    let first = ["array", "up", "--drives", "2", "--size", "256M", "--kv", "20%", "--os", &image];
+    let with = |options: &[&str]| csd(&[&first[..], options].concat());
+    with(&["--os-key", "key"]).expect(2, &["is a private key", "in .pub"]);
+    with(&["--os-key", "none.pub"]).expect(2, &["none.pub"]);
+    with(&["--os-key", array.file("text", b"hello\n")]).expect(2, &["no public key"]);
+    let small = ["--os-key", "key.pub", "--os-network", "10.79.0.1/30"];
+    with(&small).expect(2, &["--os-network 10.79.0.1/30", "the host and 2 drives"]);
+    with(&["--os-network", "10.79.0.1/24"]).expect(2, &["--os-key"]);
+    // Nothing was started by any of them.
+    assert!(!array.path("csd-array").exists());
+    with(&["--os-key", "key.pub", "--os-network", "10.79.0.1/24"]).expect(0, &[]);
+    let folder = array.path("csd-array").canonicalize().unwrap();
+    let config = folder.join("ssh_config");
+    let ssh = |drive: &str, command: &str| {
+        client(&namespaces, "ssh", &config).args([drive, command]).output().unwrap()
+    };
+    // `ssh -F csd-array/ssh_config d0` takes no more: the key of --os-key is in it.
+    assert_eq!(said(&ssh("d0", "hostname; id -u; pwd")), "d0\n0\n/root\n");
+    assert_eq!(said(&ssh("d1", "echo x > /data/x; hostname")), "d1\n");
+    let x = array.csd(&["os", "exec", "d1", "--", "cat", "/data/x"]).expect(0, &[]);
+    assert_eq!(x.text(), "x\n");
+    // OpenSSH of d1 greets d0, by its name.
+    let greeting = |at: &str| {
+        format!("python3 -c \"import socket; print(socket.create_connection({at}).recv(4))\"")
+    };
+    assert_eq!(said(&ssh("d0", &greeting("('d1', 22)"))), "b'SSH-'\n");
+    copies(&array, &namespaces, &config);
+    // The drives listen at the host's loopback, which the tunnel does not reach.
+    for drive in array.drives() {
+        let url = drive["url"].as_str().unwrap().to_owned();
+        let port = url.split(['/', ':']).nth(4).unwrap().to_owned();
+        for host in ["host", "127.0.0.1"] {
+            let done = ssh("d0", &greeting(&format!("('{host}', {port})")));
+            let error = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(!done.status.success() && error.contains("refused"), "{host} {port}: {error}");
+        }
+    }
+    let known = fs::read_to_string(folder.join("known_hosts")).unwrap();
+    let ids = ["d0", "d1"].map(|name| id(&folder.join("os").join(name)));
+    csd(&["array", "down"]).expect(0, &[]);
+    ids.iter().for_each(|id| nothing_left(&folder.join("os"), id));
+    assert!(!namespaces.ip(0, "link show").unwrap().contains("csd"), "a device is left");
+    csd(&["array", "up"]).expect(0, &[]);
+    assert_eq!(fs::read_to_string(folder.join("known_hosts")).unwrap(), known, "keys are kept");
+    assert_eq!(said(&ssh("d1", "cat /data/x")), "x\n");
+    // A drive that was killed comes back at another port, and its operating system goes on.
+    let before = said(&ssh("d0", "cat /proc/sys/kernel/random/boot_id; stat -c %Y /proc/1"));
+    let drive = array.drives()[0].clone();
+    array.kill(0);
+    csd(&["array", "up"]).expect(0, &[]);
+    assert_ne!(array.drives()[0]["url"], drive["url"], "another port");
+    assert_eq!(said(&ssh("d0", "cat /proc/sys/kernel/random/boot_id; stat -c %Y /proc/1")), before);
+    csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);
+    assert!(!folder.exists(), "with the files of OpenSSH");
+}
+
+/// Copies a file to a drive and back by `scp` and `sftp`.
+fn copies(array: &Array, namespaces: &Namespaces, config: &Path) {
+    let bytes: Vec<u8> = numbers(7, 1 << 19).flat_map(u64::to_le_bytes).collect();
+    let path = |name: &str| array.path(name).to_string_lossy().into_owned();
+    fs::write(array.path("big"), &bytes).unwrap();
+    let scp = |from: &str, to: &str| {
+        said(&client(namespaces, "scp", config).args(["-q", from, to]).output().unwrap())
+    };
+    scp(&path("big"), "d0:/data/big");
+    let sum = client(namespaces, "ssh", config).args(["d0", "sha256sum < /data/big"]).output();
+    let own = Command::new("sha256sum").stdin(fs::File::open(path("big")).unwrap()).output();
+    assert_eq!(said(&sum.unwrap()), said(&own.unwrap()));
+    scp("d0:/data/big", &path("back"));
+    assert!(fs::read(array.path("back")).unwrap() == bytes);
+    // `sshfs` speaks the same protocol.
+    let batch = array.file("batch", b"get /data/big back2\n");
+    let mut sftp = client(namespaces, "sftp", config);
+    sftp.current_dir(array.folder.path()).args(["-q", "-b", batch, "d0"]);
+    said(&sftp.output().unwrap());
+    assert!(fs::read(array.path("back2")).unwrap() == bytes);
+}
+
+/// A drive whose operating system has OpenSSH, and the host's end, which goes through a proxy.
+struct Reached {
+    host: Ends,
+    guest: Guest,
+    proxy: Proxy,
+    namespaces: Namespaces,
+}
+
+impl Reached {
+    fn up(namespaces: Namespaces, options: &[&str]) -> Self {
+        let drive = Drive::serve("media", &OPTIONS);
+        let inside = drive.array.path("d0.inside");
+        let guest = Guest { url: format!("nvme+unix://{}/{NQN}", inside.display()), drive };
+        let proxy = Proxy::before(guest.drive.address());
+        let url = outside(&proxy);
+        let host = up(&namespaces, 0, &guest.drive.array, (&url, "csd0"));
+        let key = new_key(guest.drive.array.folder.path());
+        let key = key.with_extension("pub").to_string_lossy().into_owned();
+        guest.start(&[&["--retry", "10m", "--key", &key], options].concat()).expect(0, &[]);
+        Self { host, guest, proxy, namespaces }
+    }
+
+    fn ssh(&self, command: &str) -> Command {
+        let config = self.guest.folder().join("ssh_config");
+        let mut ssh = client(&self.namespaces, "ssh", &config);
+        ssh.args(["d0", command]);
+        ssh
+    }
+
+    fn says(&self, command: &str) -> String {
+        said(&self.ssh(command).output().unwrap())
+    }
+
+    /// Starts the host's end again.
+    fn host_up(&mut self) {
+        let url = outside(&self.proxy);
+        self.host = up(&self.namespaces, 0, &self.guest.drive.array, (&url, "csd0"));
+    }
+}
+
+fn outside(proxy: &Proxy) -> String {
+    format!("nvme+tcp://127.0.0.1:{}/{NQN}", proxy.port)
+}
+
+#[test]
+fn an_open_ssh_connection_outlives_cuts_kills_and_restarts() {
+    let Some(namespaces) = namespace("s") else { return };
+    let mut reached = Reached::up(namespaces, &[]);
+    let copy = reached.guest.folder().join("volume/data/copy");
+    let mut ssh = reached.ssh("cat > /data/copy; sync /data/copy; sha256sum < /data/copy");
+    let mut ssh = ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = ssh.stdin.take().unwrap();
+    let bytes: Vec<u8> = numbers(3, 5 * PART / 8).flat_map(u64::to_le_bytes).collect();
+    let mut parts = bytes.chunks(PART);
+    let mut sent = 0;
+    let mut arrives = |act: &mut dyn FnMut(&mut Reached), reached: &mut Reached| {
+        let part = parts.next().unwrap();
+        sent += part.len();
+        std::thread::scope(|scope| {
+            // Blocks while the connection does.
+            scope.spawn(|| input.write_all(part).unwrap());
+            act(reached);
+        });
+        let length = || fs::metadata(&copy).map_or(0, |file| file.len());
+        wait_until("the part arrives", || length() == sent as u64);
+    };
+    arrives(
+        &mut |reached| {
+            reached.proxy.cut(SEND, &[20], Door::Held);
+            wait_until("the link is cut", || reached.proxy.cuts() == 1);
+            reached.proxy.open();
+        },
+        &mut reached,
+    );
+    arrives(
+        &mut |reached| {
+            kill_drive(&mut reached.guest);
+            reached.guest.drive.start("media", &OPTIONS);
+            reached.proxy.redirect(reached.guest.drive.address());
+        },
+        &mut reached,
+    );
+    arrives(
+        &mut |reached| {
+            reached.host.kill();
+            wait_until("its device goes", || reached.namespaces.ip(0, "link show csd0").is_err());
+            reached.host_up();
+        },
+        &mut reached,
+    );
+    arrives(
+        &mut |reached| {
+            let end = process(&reached.guest.folder(), "csd tunnel up");
+            signal(end, Signal::KILL);
+            wait_until("status tells", || {
+                let status = reached.guest.drive.array.csd(&["os", "status", &reached.guest.url]);
+                status.code == 4 && status.stderr.contains("`csd os up` starts it again")
+            });
+            let again = reached.guest.start(&["--retry", "10m"]).expect(0, &[]);
+            assert!(again.text().contains("runs already"), "{}", again.text());
+        },
+        &mut reached,
+    );
+    arrives(&mut |_| {}, &mut reached);
+    drop(input);
+    let sum = said(&ssh.wait_with_output().unwrap());
+    assert!(fs::read(&copy).unwrap() == bytes);
+    assert_eq!(sum, reached.says("sha256sum < /data/copy"));
+    let (folder, container) = (reached.guest.folder(), id(&reached.guest.folder()));
+    reached.guest.down().expect(0, &[]);
+    nothing_left(&folder, &container);
+    reached.host.stop().expect(0, &[]);
+}
+
+/// Returns the number of a program's process in the record.
+fn process(folder: &Path, program: &str) -> u32 {
+    let record = fs::read(folder.join("record.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    let mut all = record["processes"].as_array().unwrap().iter();
+    let found = all.find(|process| process["program"] == program).unwrap();
+    u32::try_from(found["pid"].as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn ssh_answers_whatever_programs_take() {
+    let Some(namespaces) = namespace("l") else { return };
+    let limits = ["--cpus", "0.5", "--memory", "128M", "--pids", "48"];
+    let reached = Reached::up(namespaces, &limits);
+    let answers = || assert_eq!(reached.says("echo ok"), "ok\n");
+    let loops = "(while :; do :; done) & (while :; do :; done) & echo begun; wait";
+    let mut loops = reached.guest.spawn(&["sh", "-c", loops]);
+    let said = loops.output.path().join("out");
+    wait_until("they loop", || fs::read_to_string(&said).unwrap().contains("begun"));
+    answers();
+    loops.child.kill().unwrap();
+    loops.child.wait().unwrap();
+    let big = reached.ssh("python3 -c 'b = bytearray(1 << 30)'").output().unwrap();
+    assert!(!big.status.success(), "{big:?}");
+    assert!(reached.guest.status()["oom_kills"].as_u64().unwrap() >= 1);
+    answers();
+    let bomb = "n=0; while [ $n -lt 400 ]; do sleep 10 >&- 2>&- & n=$((n + 1)); done; wait";
+    let bomb = reached.ssh(bomb).output().unwrap();
+    assert!(!bomb.status.success(), "{bomb:?}");
+    wait_until("they have ended", || reached.guest.status()["pids"].as_u64().unwrap() < 40);
+    answers();
+    let full = reached.ssh("dd if=/dev/zero of=/data/big bs=1M").output().unwrap();
+    assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"), "{full:?}");
+    answers();
+}
+
+#[test]
+fn what_has_no_network_is_refused_in_words() {
+    let Some(_namespaces) = namespace("b") else { return };
+    let guest = Guest::drive("memory");
+    let folder = guest.drive.array.folder.path();
+    let key = new_key(folder).with_extension("pub").to_string_lossy().into_owned();
+    guest.start(&["--key", &key]).expect(2, &["the drive has no tunnel", "--tunnel-host"]);
+    let drive = Drive::serve("memory", &OPTIONS);
+    let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
+    let guest = Guest { drive, url };
+    // A root folder with a shell, and no OpenSSH.
+    let root = guest.drive.array.path("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    fs::write(root.join("bin/sh"), "").unwrap();
+    let up = ["os", "up", &guest.url, "--root", "root", "--key", &key];
+    guest.drive.array.csd(&up).expect(2, &["no OpenSSH server (usr/sbin/sshd)", "os-image"]);
+    assert!(!guest.is_inside_only(), "all is undone");
+    // One that runs without it does not get it.
+    guest.start(&[]).expect(0, &[]);
+    guest.start(&["--key", &key]).expect(2, &["without OpenSSH", "csd os down"]);
+    let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
+    let mut without = Command::new("unshare");
+    without.args(["--mount", "sh", "-c", hide, "sh"]).arg(binary());
+    guest.down().expect(0, &[]);
+    let done = finish(guest.drive.array.spawn_as(without, &up, Stdio::null()));
+    let done = done.expect(2, &["/dev/net/tun is not there"]);
+    assert_eq!(done.stderr.trim().lines().count(), 1, "{}", done.stderr);
+}
