@@ -146,23 +146,7 @@ fn report(whole: &Whole) -> Report {
         size(found.bytes),
     );
     if !found.bad.is_empty() {
-        let mut table = Table::new(&[
-            ("object", Align::Left),
-            ("piece", Align::Right),
-            ("drive", Align::Left),
-            ("cause", Align::Left),
-        ]);
-        for Bad { object, stripe, piece, drive, cause, repaired } in &found.bad {
-            let piece = match (stripe, piece) {
-                (Some(stripe), Some(piece)) => format!("{stripe}:{piece}"),
-                (Some(stripe), None) => format!("stripe {stripe}"),
-                (None, piece) => piece.map_or_else(String::new, |piece| piece.to_string()),
-            };
-            let drive = drive.clone().unwrap_or_default();
-            let cause = format!("{}{}", cause.name(), if *repaired { ", repaired" } else { "" });
-            table.row(vec![object.clone(), piece, drive, cause]);
-        }
-        text += &table.render();
+        text += &table(&found.bad);
     }
     if let Some(proof) = &whole.proof {
         text += &format!(
@@ -199,6 +183,27 @@ fn report(whole: &Whole) -> Report {
         report.warn(down.clone());
     }
     report
+}
+
+/// Returns a table of bad pieces for people.
+fn table(bad: &[Bad]) -> String {
+    let mut table = Table::new(&[
+        ("object", Align::Left),
+        ("piece", Align::Right),
+        ("drive", Align::Left),
+        ("cause", Align::Left),
+    ]);
+    for Bad { object, stripe, piece, drive, cause, repaired } in bad {
+        let piece = match (stripe, piece) {
+            (Some(stripe), Some(piece)) => format!("{stripe}:{piece}"),
+            (Some(stripe), None) => format!("stripe {stripe}"),
+            (None, piece) => piece.map_or_else(String::new, |piece| piece.to_string()),
+        };
+        let drive = drive.clone().unwrap_or_default();
+        let cause = format!("{}{}", cause.name(), if *repaired { ", repaired" } else { "" });
+        table.row(vec![object.clone(), piece, drive, cause]);
+    }
+    table.render()
 }
 
 fn result(whole: &Whole) -> Value {
