@@ -10,8 +10,9 @@ use std::time::Duration;
 use csd_drive::format::{HEAD_BYTES, SHARDS};
 use csd_drive::media::Media;
 use csd_drive::namespace::kv::hint::HINT_OFFSET;
+use csd_drive::namespace::kv::lists::load;
 use csd_drive::namespace::kv::record::SECTOR_BYTES;
-use csd_drive::namespace::kv::recover::{load, survey};
+use csd_drive::namespace::kv::recover::survey;
 use csd_reactor::{Buffer, random_u64};
 
 use crate::lives::{

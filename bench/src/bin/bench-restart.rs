@@ -77,8 +77,10 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
         let walked = Medium::new(dir.join("walked"), arguments);
         std::fs::copy(&killed.path, &walked.path).map_err(failed(&walked.path))?;
         damaged = damage(&walked.path)?;
+        sync(&walked.path)?;
         let started = Medium::new(dir.join("started"), arguments);
         std::fs::copy(&killed.path, &started.path).map_err(failed(&started.path))?;
+        sync(&started.path)?;
         for (times, medium) in times.iter_mut().zip([&empty, &started, &walked]) {
             let server = medium.start()?;
             times.push(server.cpu_ns()? as f64 / 1e6);
@@ -179,6 +181,12 @@ fn damage(path: &Path) -> Result<u32, Error> {
         }
         at += read as u64;
     }
+}
+
+/// Writes a copy from the page cache to the disk, so that the drive's syncs need not.
+fn sync(path: &Path) -> Result<(), Error> {
+    let file = OpenOptions::new().write(true).open(path).map_err(failed(path))?;
+    file.sync_all().map_err(failed(path))
 }
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {

@@ -13,10 +13,11 @@ use crate::error::Error;
 use crate::format::{self, FEATURE_MARK, SHARDS, Superblock};
 use crate::media::Media;
 use crate::namespace::kv::checkpoint::{Checkpoint, Listing};
+use crate::namespace::kv::lists::load;
 use crate::namespace::kv::mark::Mark;
 use crate::namespace::kv::marked;
 use crate::namespace::kv::record::{EntryKey, Place, RECORDS_OFFSET, Record};
-use crate::namespace::kv::recover::{Found, check_seals, load};
+use crate::namespace::kv::recover::{Found, check_seals};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::kv::walk::Step;
 

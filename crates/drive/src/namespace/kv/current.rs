@@ -23,7 +23,7 @@ impl Shard {
         Some(self.location(place))
     }
 
-    fn location(&self, place: Place) -> Location {
+    pub(super) fn location(&self, place: Place) -> Location {
         let (at, segment_bytes) = (place.record * RECORD_ALIGNMENT, self.segments.segment_bytes);
         Location {
             segment: u32::try_from(at / segment_bytes).expect("the log has 2^32 segments at most"),
@@ -32,7 +32,7 @@ impl Shard {
         }
     }
 
-    fn place(&self, location: &Location) -> Place {
+    pub(super) fn place(&self, location: &Location) -> Place {
         let at = u64::from(location.segment) * self.segments.segment_bytes + location.offset;
         Place { record: at / RECORD_ALIGNMENT, value_bytes: location.value_bytes }
     }
@@ -58,7 +58,7 @@ impl Shard {
             segment.tombstones += if location.value_bytes.is_none() { space } else { 0 };
         }
         if location.value_bytes.is_some() {
-            self.segments.add_used(key.0, space);
+            self.segments.add_used(key.0, space, 1);
         }
         if let Some(old) = old {
             self.forget(key, &self.location(old));

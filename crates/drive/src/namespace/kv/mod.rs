@@ -21,6 +21,7 @@ mod group;
 pub mod hint;
 pub mod index;
 mod list;
+pub mod lists;
 pub mod mark;
 pub mod marked;
 mod newer;
@@ -41,7 +42,8 @@ use std::time::Duration;
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::{
-    Buffer, Class, CoreId, call, core_count, core_id, core_local, set_core_local, sleep,
+    Buffer, Class, CoreId, Semaphore, call, core_count, core_id, core_local, set_core_local, sleep,
+    spawn,
 };
 
 use crate::error::{Access, Error, MediaError};
@@ -57,6 +59,10 @@ pub use value::{Progress, Value};
 
 /// Pause between two looks at cleaning that has to end when the drive stops.
 const STOP_PAUSE: Duration = Duration::from_millis(1);
+
+/// Number of shards that a core recovers at a time. They read together, so one call of the system
+/// starts several reads; each holds the lists of one segment.
+const RECOVERED_TOGETHER: usize = 4;
 
 /// The kv namespaces as one core sees them.
 pub struct Kv {
@@ -90,17 +96,28 @@ impl Kv {
         syncer: Rc<Syncer>,
         found: &[Found],
     ) -> Result<Rc<Self>, Error> {
-        let mut shards = Vec::with_capacity(SHARDS as usize);
-        for id in 0..SHARDS {
-            if owner(id as usize) != core_id() {
-                shards.push(None);
-                continue;
-            }
+        let found: Rc<[Found]> = found.into();
+        let turns = Semaphore::new(RECOVERED_TOGETHER);
+        let recover = |id: u32| {
             let (media, segments) = (media.clone(), Arc::clone(&segments));
             let shard = Rc::new(Shard::new(id, media, segments, Rc::clone(&syncer)));
-            shard.recover(found).await?;
-            shards.push(Some(shard));
+            let (found, turns) = (Rc::clone(&found), turns.clone());
+            let recover = async move {
+                let _turn = turns.acquire(1).await;
+                shard.recover(&found).await.map(|()| shard)
+            };
+            (owner(id as usize) == core_id()).then(|| spawn(Class::Foreground, recover))
+        };
+        let recovering: Vec<_> = (0..SHARDS).map(recover).collect();
+        let mut recovered = Vec::with_capacity(SHARDS as usize);
+        for shard in recovering {
+            recovered.push(match shard {
+                Some(shard) => Some(shard.await),
+                None => None,
+            });
         }
+        // All have ended, so none writes to the medium behind a failure.
+        let shards = recovered.into_iter().map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
         let this = Rc::new(Self { media, segments, value_bytes_max, shards });
         set_core_local(Rc::clone(&this));
         Ok(this)

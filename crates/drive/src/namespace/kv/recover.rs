@@ -18,7 +18,6 @@ use std::rc::Rc;
 
 use csd_reactor::Buffer;
 
-use super::checkpoint::{Checkpoint, Entries, Listed};
 use super::hint::{HINT_OFFSET, Hint};
 use super::mark::Position;
 use super::record::{
@@ -139,37 +138,6 @@ impl Found {
     }
 }
 
-/// A checkpoint that was read.
-pub struct Loaded {
-    /// Its place.
-    pub place: Place,
-    /// Its header.
-    pub header: Checkpoint,
-    /// Its records in the order of their offsets.
-    pub records: Vec<Listed>,
-}
-
-/// Reads the checkpoint at a place of a segment; `None` when it is not whole.
-pub async fn load(media: &Media, segments: &Segments, of: &Found, place: Place) -> Option<Loaded> {
-    let length = usize::try_from(place.bytes).ok()?;
-    if place.end() > segments.segment_bytes {
-        return None;
-    }
-    let at = segments.at(of.number, place.offset);
-    let (result, bytes) = media.read(at, Buffer::with_room(0, length, 0)).await;
-    result.ok()?;
-    let (header, list) = Checkpoint::decode(&bytes, of.sequence, place)?;
-    let mut entries = Entries::new(list);
-    let records: Vec<Listed> = entries.by_ref().collect();
-    let mut end = RECORDS_OFFSET;
-    let in_order = records.iter().all(|listed| {
-        let follows = listed.offset >= end;
-        end = listed.offset.saturating_add(listed.record().footprint());
-        follows && end <= place.offset
-    });
-    (entries.is_done() && in_order).then_some(Loaded { place, header, records })
-}
-
 /// Compares the segments of one shard, oldest first, with their seals.
 ///
 /// # Errors
@@ -261,14 +229,14 @@ impl Shard {
         let (loaded, damaged) = self.checkpoints(found).await;
         let is_whole = damaged.is_empty();
         if is_whole && let Some(last) = loaded.last() {
-            for checkpoint in &loaded {
-                let records = checkpoint.records.iter();
-                records.for_each(|it| self.recovered(found, it.offset, &it.record(), newest));
-            }
+            loaded.iter().for_each(|checkpoint| self.recovered_list(found, &checkpoint.records));
             if let Some(seal) = found.seal.filter(|_| !found.is_cut) {
-                let mut tail = self.tail.borrow_mut();
-                tail.checkpoint = last.header.previous;
-                last.records.iter().for_each(|it| tail.listing.add(it.offset, &it.record()));
+                // Only of a segment that may be opened again the last list is continued.
+                if seal.stopped.is_some() {
+                    let mut tail = self.tail.borrow_mut();
+                    tail.checkpoint = last.header.previous;
+                    last.records.iter().for_each(|it| tail.listing.add(it.offset, &it.record()));
+                }
                 return Ok(seal.valid_bytes);
             }
             self.tail.borrow_mut().checkpoint = Some(last.place);
@@ -308,32 +276,8 @@ impl Shard {
         Ok(found.seal.map_or(walk.position(), |seal| seal.valid_bytes))
     }
 
-    /// Reads a segment's checkpoints, oldest first. If one is damaged, also returns the places of
-    /// those that others name, this one included.
-    async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Vec<Place>) {
-        let mut loaded = Vec::new();
-        let mut next = found.checkpoint(&self.segments);
-        while let Some(place) = next {
-            let Some(checkpoint) = load(&self.media, &self.segments, found, place).await else {
-                self.lost_checkpoint(found, place.offset);
-                let mut known: Vec<Place> = loaded.iter().map(|it: &Loaded| it.place).collect();
-                known.push(place);
-                return (Vec::new(), known);
-            };
-            next = checkpoint.header.previous;
-            loaded.push(checkpoint);
-        }
-        loaded.reverse();
-        (loaded, Vec::new())
-    }
-
-    /// Notes a damaged checkpoint, once.
-    fn lost_checkpoint(&self, found: &Found, at: u64) {
-        self.segments.walked(format!("segment {}: checkpoint at {at}", found.number));
-    }
-
     /// Adds a record to the index.
-    fn recovered(
+    pub(super) fn recovered(
         &self,
         found: &Found,
         offset: u64,

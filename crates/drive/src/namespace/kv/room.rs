@@ -23,13 +23,13 @@ impl Segments {
         count.saturating_sub(UNANNOUNCED + count / PADDING_SHARE) * self.payload_bytes()
     }
 
-    /// Counts a new current record.
-    pub fn add_used(&self, nsid: u16, bytes: u64) {
+    /// Counts new current records of so many keys, which take `bytes` together.
+    pub fn add_used(&self, nsid: u16, bytes: u64, keys: u64) {
         self.promised.fetch_add(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
-            self.index_bytes.fetch_add(namespace.index.key_bytes(), Relaxed);
+            self.index_bytes.fetch_add(keys * namespace.index.key_bytes(), Relaxed);
             namespace.used_bytes.fetch_add(bytes, Relaxed);
-            namespace.keys.fetch_add(1, Relaxed);
+            namespace.keys.fetch_add(keys, Relaxed);
         }
     }
 
