@@ -23,8 +23,11 @@ pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join("peers")
 }
 
-/// Writes the file for the drives that the array has now.
-pub(super) fn write(local: &Local) -> Result<PathBuf, Failure> {
+/// Writes the file for the drives that the array has now, if any is on this machine.
+pub(super) fn write(local: &Local) -> Result<(), Failure> {
+    if local.file.all().all(|drive| drive.media.is_none()) {
+        return Ok(());
+    }
     let path = path(&local.folder);
     let cannot = |error: std::io::Error| Failure::os(path.display(), &error);
     let before = match fs::read_to_string(&path) {
@@ -39,14 +42,13 @@ pub(super) fn write(local: &Local) -> Result<PathBuf, Failure> {
         text.push_str(&line(drive, &known)?);
     }
     if text == before {
-        return Ok(path);
+        return Ok(());
     }
     let new = path.with_extension("new");
     remove_if_there(&new).map_err(cannot)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot)?;
-    fs::rename(&new, &path).map_err(cannot)?;
-    Ok(path)
+    fs::rename(&new, &path).map_err(cannot)
 }
 
 /// Returns the line of a drive: its URL and, if it is on this machine, its secret.
