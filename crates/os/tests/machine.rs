@@ -69,9 +69,10 @@ impl File {
         let place = self.place();
         let (file, blocks) = (self.path(), place.blocks());
         let script = format!(
-            "ln {} {}; echo ready; trap 'rm {}; exit' TERM; while :; do sleep 1000 & wait; done",
-            file.display(),
+            // It may be ended as soon as it says that it is ready.
+            "trap 'rm {}; exit' TERM; ln {} {}; echo ready; while :; do sleep 1000 & wait; done",
             blocks.display(),
+            file.display(),
             blocks.display()
         );
         let options = Options {
