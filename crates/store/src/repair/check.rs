@@ -34,6 +34,8 @@ impl Checks {
     pub(super) async fn run(self, fleet: &Fleet, pieces: &[Piece]) -> Result<Vec<bool>, Error> {
         let mut right = Vec::with_capacity(pieces.len());
         for batch in self.batches(pieces) {
+            let bytes = batch.iter().map(|piece| u64::from(piece.bytes)).sum();
+            fleet.pace(batch[0].drive.index, bytes).await;
             if self.are_right(fleet, batch).await? {
                 right.resize(right.len() + batch.len(), true);
             } else if batch.len() == 1 {
@@ -63,10 +65,11 @@ impl Checks {
     }
 
     /// Returns true if all pieces of one execution are right.
-    async fn are_right(self, fleet: &Fleet, pieces: &[Piece]) -> Result<bool, Error> {
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) async fn are_right(self, fleet: &Fleet, pieces: &[Piece]) -> Result<bool, Error> {
         let drive: &Drive = &pieces[0].drive;
-        let bytes = pieces.iter().map(|piece| u64::from(piece.bytes)).sum();
-        fleet.pace(drive.index, bytes).await;
         let program = fleet.program(drive).await?;
         let plan = Plan::sequential(self.page_bytes);
         let execution = Execution {

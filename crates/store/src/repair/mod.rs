@@ -177,6 +177,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
     /// have all their units again.
     async fn load(&self, name: &str) -> Result<Option<Rc<Subject>>, Error> {
         for _ in 0..LOADS {
+            let looked = now();
             let mut entry = match object::lookup(self.array, name).await {
                 Err(Error::Missing { .. }) => return Ok(None),
                 entry => entry?,
@@ -189,13 +190,20 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 None => {}
                 Some(Revised::Done(revised)) => entry = *revised,
                 Some(Revised::Moved) => continue,
-                Some(Revised::Gone) => return Ok(None),
+                Some(Revised::Gone) => {
+                    // With the units that it has just got.
+                    object::sweep_all(self.array, &entry).await?;
+                    return Ok(None);
+                }
             }
             let subject = Subject::new(&self.fleet, &entry, &presence);
             if let (Some(subject), Some((placement, states))) = (&subject, self.kept.get(&entry.id))
                 && *placement == entry.placement
             {
                 subject.remember(states);
+            }
+            if let Some(subject) = &subject {
+                subject.looked.set(looked);
             }
             return Ok(subject.map(Rc::new));
         }
@@ -237,6 +245,10 @@ impl<M: Mover + 'static> Repair<'_, M> {
         loop {
             while failed.is_none() && pending.len() < ahead && !self.limits.stop.get() {
                 let Some(&stripe) = stripes.next() else { break };
+                let (fleet, mover) = (Rc::clone(&self.fleet), Rc::clone(&self.mover));
+                let checks = self.checks(subject);
+                let work = OfStripe { fleet, subject: Rc::clone(subject), mover, checks, stripe };
+                work.pace().await;
                 match self.is_there(subject).await {
                     Ok(true) => {}
                     Ok(false) => break,
@@ -245,9 +257,6 @@ impl<M: Mover + 'static> Repair<'_, M> {
                         break;
                     }
                 }
-                let (fleet, mover) = (Rc::clone(&self.fleet), Rc::clone(&self.mover));
-                let (subject, checks) = (Rc::clone(subject), self.checks(subject));
-                let work = OfStripe { fleet, subject, mover, checks, stripe };
                 pending.push_back(spawn(Class::Foreground, async move { work.run().await }));
             }
             let Some(done) = pending.pop_front() else { break };

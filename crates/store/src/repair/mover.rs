@@ -11,7 +11,6 @@
 use csd_kernels::erasure::Code;
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
-use super::fleet::Fleet;
 use super::piece::Piece;
 use crate::error::Error;
 
@@ -48,21 +47,18 @@ pub(super) enum Fault {
 /// Computes targets from sources.
 pub(super) trait Mover {
     /// Computes and stores the targets.
-    async fn rebuild(&self, fleet: &Fleet, work: &Rebuild) -> Result<(), Fault>;
+    async fn rebuild(&self, work: &Rebuild) -> Result<(), Fault>;
 }
 
 /// The host reads, decodes and writes.
 pub(super) struct ByHost;
 
 impl Mover for ByHost {
-    async fn rebuild(&self, fleet: &Fleet, work: &Rebuild) -> Result<(), Fault> {
-        let read = read_all(fleet, work).await?;
+    async fn rebuild(&self, work: &Rebuild) -> Result<(), Fault> {
+        let read = read_all(work).await?;
         let (rooms, sums) = decode(work, read).await.ok_or(Fault::Lane)?;
         if work.compares && work.targets.iter().zip(&sums).any(|(target, sum)| target.sum != *sum) {
             return Err(Fault::Entry);
-        }
-        for target in &work.targets {
-            fleet.pace(target.drive.index, target.bytes.into()).await;
         }
         let begin = |(target, room): (&Piece, Buffer)| {
             let target = target.clone();
@@ -82,10 +78,7 @@ impl Mover for ByHost {
 }
 
 /// Reads the sources at once.
-async fn read_all(fleet: &Fleet, work: &Rebuild) -> Result<Vec<Buffer>, Fault> {
-    for source in &work.sources {
-        fleet.pace(source.drive.index, source.bytes.into()).await;
-    }
+async fn read_all(work: &Rebuild) -> Result<Vec<Buffer>, Fault> {
     let begin = |source: &Piece| {
         let source = source.clone();
         spawn(Class::Foreground, async move { source.read().await })

@@ -32,6 +32,19 @@ pub(super) struct Repair<M> {
 }
 
 impl<M: Mover> Repair<M> {
+    /// Waits until the drives may read and write what the repair probably takes. Nothing waits
+    /// between the caller's look at the object and the last write.
+    pub(super) async fn pace(&self) {
+        let Some(work) = self.plan() else { return };
+        for source in &work.sources {
+            self.fleet.pace(source.drive.index, source.bytes.into()).await;
+        }
+        for target in &work.targets {
+            // It is written, and read again.
+            self.fleet.pace(target.drive.index, 2 * u64::from(target.bytes)).await;
+        }
+    }
+
     /// Rebuilds all bad pieces whose drives take part, as far as enough others are there.
     ///
     /// # Errors
@@ -39,7 +52,7 @@ impl<M: Mover> Repair<M> {
     pub(super) async fn run(&self) -> Result<Fixed, Error> {
         let mut fixed = Fixed::default();
         while let Some(work) = self.plan() {
-            match self.mover.rebuild(&self.fleet, &work).await {
+            match self.mover.rebuild(&work).await {
                 Ok(()) => {
                     for source in &work.sources {
                         fixed.bytes += self.good(source.number);
@@ -102,14 +115,14 @@ impl<M: Mover> Repair<M> {
         let index = self.drive(number);
         let Some(drive) = self.fleet.drive(index) else { return false };
         let piece = self.subject.piece(drive, self.stripe, number);
-        match self.checks.run(&self.fleet, &[piece]).await.as_deref() {
-            Ok([true]) => true,
-            Ok(_) => {
+        match self.checks.are_right(&self.fleet, &[piece]).await {
+            Ok(true) => true,
+            Ok(false) => {
                 self.fail(number, "it does not return the piece that was stored".to_owned());
                 false
             }
             Err(error) => {
-                self.fleet.lose(index, error);
+                self.fleet.lose(index, &error);
                 false
             }
         }

@@ -185,11 +185,13 @@ pub async fn mark_repaired(
     let names: BTreeSet<Name> = bad.iter().filter_map(name).collect();
     let object = Rc::new(Object::new(&entry));
     let found = once(array, &object, &|piece| names.contains(&piece.name), limits).await?;
+    let is_complete = !limits.stop.get();
     let still: BTreeSet<Name> = found.bad.iter().filter_map(name).collect();
     let unread: BTreeSet<String> = found.unread.into_iter().map(|unread| unread.drive).collect();
     for bad in bad {
         let was_read = bad.drive.as_ref().is_some_and(|drive| !unread.contains(drive));
-        bad.repaired = was_read && name(bad).is_some_and(|name| !still.contains(&name));
+        bad.repaired =
+            is_complete && was_read && name(bad).is_some_and(|name| !still.contains(&name));
     }
     Ok(())
 }
