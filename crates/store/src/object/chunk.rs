@@ -2,13 +2,13 @@
 //!
 //! Invariant: [`read_chunk`] returns no bytes but those that were put, if their digest is known.
 
-use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
 use super::Error;
 use crate::array::Drive;
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
+use crate::piece::is_damage;
 
 /// Reads one chunk of a sealed object from the drive that holds it.
 ///
@@ -40,7 +40,7 @@ pub(crate) async fn read_front(
         why: format!("chunk {chunk} {why}"),
     };
     let failed = |error: csd_initiator::Error| match error.status() {
-        Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
+        status if is_damage(status) => {
             corrupt(format!("cannot be read: {}", crate::array::words(&error)))
         }
         _ => Error::command(drive, error),

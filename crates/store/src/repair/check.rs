@@ -9,9 +9,10 @@ use csd_nvme::execute::{CHUNKS_MAX, Execution, Output, SOURCES_MAX};
 use csd_nvme::status::Status;
 
 use super::fleet::Fleet;
-use super::piece::{Piece, is_damage};
+use super::piece::Piece;
 use crate::array::Drive;
 use crate::error::Error;
+use crate::piece::{is_damage, verified};
 
 /// Most bytes of one execution, so that a rate is kept evenly.
 const EXECUTION_BYTES: u64 = 32 << 20;
@@ -82,7 +83,10 @@ impl Checks {
             cores: 1,
         };
         match drive.compute.execute(program, &execution).await {
-            Ok(result) => Ok(!self.compares || result == digest(pieces)),
+            Ok(result) => {
+                let sums: Vec<u32> = pieces.iter().map(|piece| piece.sum).collect();
+                Ok(!self.compares || result == verified(&sums))
+            }
             Err(error) => match error.status() {
                 Some(Status::SOURCE_MISSING) => Ok(false),
                 status if is_damage(status) => Ok(false),
@@ -90,10 +94,4 @@ impl Checks {
             },
         }
     }
-}
-
-/// Returns the result of `verify` over these pieces.
-fn digest(pieces: &[Piece]) -> u64 {
-    let sums: Vec<u8> = pieces.iter().flat_map(|piece| piece.sum.to_le_bytes()).collect();
-    u64::from(crc32c::crc32c(&sums)) | (pieces.len() as u64) << 32
 }

@@ -7,7 +7,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
 
 use csd_kernels::verify;
 use csd_reactor::{Instant, now, sleep_until};
@@ -16,6 +15,7 @@ use super::Limits;
 use crate::array::{Array, Drive};
 use crate::catalogue;
 use crate::error::Error;
+use crate::piece::read_by;
 use crate::run::program_index;
 
 /// Drives of an array, by index.
@@ -125,9 +125,7 @@ impl Fleet {
     pub(super) async fn pace(&self, index: usize, bytes: u64) {
         let Some(rate) = self.bytes_per_s else { return };
         let begin = self.free_at[index].get().max(now());
-        let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos() / u128::from(rate.max(1));
-        let end = begin.ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX));
-        self.free_at[index].set(Instant::from_ns(end));
+        self.free_at[index].set(read_by(begin, bytes, rate));
         sleep_until(begin).await;
     }
 }

@@ -5,21 +5,11 @@
 use std::rc::Rc;
 
 use csd_nvme::execute::{Place, chunk_key};
-use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
-use crate::catalogue::ObjectId;
+use crate::array::Drive;
 use crate::error::Error;
-
-/// Place of a piece on its drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spot {
-    /// A value in the objects' namespace, by the two parts of its key.
-    Value(ObjectId, u32),
-    /// Bytes of the block namespace from here on.
-    Blocks(u64),
-}
+use crate::piece::{Spot, is_damage};
 
 /// A piece of a stripe, as the entry describes it.
 #[derive(Clone)]
@@ -36,17 +26,7 @@ pub(super) struct Piece {
 impl Piece {
     /// Returns the piece's place as a source of an execution.
     pub(super) fn place(&self) -> Place {
-        match self.spot {
-            Spot::Value(id, first) => {
-                Place::KvChunks { nsid: OBJECTS_NSID, prefix: id.0, first, count: 1, stride: 1 }
-            }
-            Spot::Blocks(offset) => Place::Blocks {
-                nsid: BLOCK_NSID,
-                slba: offset / u64::from(self.drive.block.block_bytes()),
-                skip: 0, // chunks begin with a block
-                bytes: self.bytes,
-            },
-        }
+        self.spot.place(self.bytes, self.drive.block.block_bytes())
     }
 
     /// Reads the stored bytes; `None` if they are not there, or the drive finds them damaged.
@@ -94,9 +74,4 @@ impl Piece {
         };
         written.map_err(|error| Error::command(&self.drive, error))
     }
-}
-
-/// Returns true if a drive says that it cannot read the medium at this place.
-pub(super) fn is_damage(status: Option<Status>) -> bool {
-    matches!(status, Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR))
 }

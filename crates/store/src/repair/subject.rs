@@ -10,12 +10,13 @@ use csd_kernels::erasure::Code;
 use csd_reactor::{Instant, now};
 
 use super::fleet::Fleet;
-use super::piece::{Piece, Spot};
+use super::piece::Piece;
 use super::presence::Presence;
 use crate::array::Drive;
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::layout::{Layout, Stripes};
+use crate::piece::Spot;
 
 /// State of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@
 use std::rc::Rc;
 
 use super::fleet::Fleet;
-use super::piece::Spot;
 use super::presence::{Presence, member_units};
 use super::revise::{Revised, revise};
 use super::subject::{State, Subject};
@@ -16,6 +15,7 @@ use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::error::Error;
 use crate::extent::{self, Claimer};
+use crate::piece::Spot;
 
 /// Claims all units of an object whose drives take part. Returns `None` if all were its own. A
 /// drive without room for them takes no further part.

@@ -17,11 +17,12 @@ use csd_nvme::execute::CHUNKS_MAX;
 use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};
-use super::{Bad, Cause, Limits, Scrubbed, after, current, execute, execution};
+use super::{Bad, Cause, Limits, Scrubbed, current, execute, execution};
 use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
 use crate::layout::Scheme;
 use crate::object::Error;
+use crate::piece::read_by;
 use crate::run::program_index;
 
 /// Proof of the stripes of an object or several.
@@ -237,7 +238,7 @@ impl<'a> Prover<'a> {
         self.proof.bytes += all;
         (self.limits.progress)(all);
         if let Some(rate) = self.limits.bytes_per_s {
-            sleep_until(after(begin, longest, rate)).await;
+            sleep_until(read_by(begin, longest, rate)).await;
         }
         Ok(match (is_readable, sums) {
             (false, _) => Answer::Unreadable,

@@ -14,16 +14,16 @@ mod pieces;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
 use csd_nvme::execute::{Execution, Output};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, Instant, now, sleep_until, spawn};
+use csd_reactor::{Class, now, sleep_until, spawn};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
 use crate::object::{self, Error, Progress};
+use crate::piece::{is_damage, read_by, verified};
 use crate::run::program_index;
 use pieces::{Batch, Name, Object, Piece};
 
@@ -294,7 +294,7 @@ impl Work {
             found.bytes += batch.bytes;
             (self.limits.progress)(batch.bytes);
             if let Some(rate) = self.limits.bytes_per_s {
-                sleep_until(after(begin, batch.bytes, rate)).await;
+                sleep_until(read_by(begin, batch.bytes, rate)).await;
             }
         }
         Ok(())
@@ -322,7 +322,7 @@ impl Work {
         let execution = execution(drive, batch, verify::PROGRAM_ID, parameters);
         let sums = batch.sums();
         Ok(match execute(drive, self.program, &execution).await? {
-            Ok(result) => sums.filter(|sums| result != expected(sums)).map(|_| Cause::Differs),
+            Ok(result) => sums.filter(|sums| result != verified(sums)).map(|_| Cause::Differs),
             Err(cause) => Some(cause),
         })
     }
@@ -338,9 +338,7 @@ async fn execute(
         Ok(result) => Ok(Ok(result)),
         Err(error) => match error.status() {
             Some(Status::SOURCE_MISSING) => Ok(Err(Cause::Missing)),
-            Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
-                Ok(Err(Cause::Unreadable))
-            }
+            status if is_damage(status) => Ok(Err(Cause::Unreadable)),
             _ => Err(Error::command(drive, error)),
         },
     }
@@ -357,44 +355,5 @@ fn execution(drive: &Drive, batch: &Batch, program: u64, parameters: Vec<u8>) ->
         parameters,
         serial: false,
         cores: 1,
-    }
-}
-
-/// Returns the result of `verify` over pieces with these checksums.
-fn expected(sums: &[u32]) -> u64 {
-    let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-    u64::from(crc32c::crc32c(&bytes)) | (sums.len() as u64) << 32
-}
-
-/// Returns the time at which `bytes` that were begun at `begin` may have been read.
-fn after(begin: Instant, bytes: u64, bytes_per_s: u64) -> Instant {
-    let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos() / u128::from(bytes_per_s.max(1));
-    Instant::from_ns(begin.ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
-}
-
-#[cfg(test)]
-mod tests {
-    use csd_kernels::kernel::{Kernel, Wanted};
-    use csd_kernels::program;
-    use csd_reactor::Buffer;
-
-    use super::*;
-
-    #[test]
-    fn the_digest_is_that_of_the_kernel() {
-        let chunks = [vec![1; 4096], vec![2; 4096], vec![3; 100]];
-        let sums: Vec<u32> = chunks.iter().map(|chunk| crc32c::crc32c(chunk)).collect();
-        let parameters =
-            Parameters { plan: Plan::sequential(4096), spacing: Spacing::default() }.encode();
-        let program = verify::KERNEL.start(&parameters, Wanted::Result).unwrap();
-        let stream = chunks.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
-        assert_eq!(program::run(program, vec![stream]).unwrap().0, expected(&sums));
-    }
-
-    #[test]
-    fn a_budget_spreads_the_bytes_over_time() {
-        let begin = Instant::from_ns(5);
-        assert_eq!(after(begin, 1000, 500).ns(), 2_000_000_005);
-        assert_eq!(after(begin, u64::MAX, 1).ns(), u64::MAX);
     }
 }

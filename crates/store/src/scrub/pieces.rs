@@ -6,10 +6,10 @@
 
 use csd_nvme::execute::{CHUNKS_MAX, Place};
 
-use crate::array::{BLOCK_NSID, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::layout::{Layout, Stripes};
+use crate::piece::Spot;
 
 /// Most bytes of an execution, so that a budget is kept evenly.
 pub(super) const BATCH_BYTES: u64 = 32 << 20;
@@ -27,8 +27,7 @@ pub(super) struct Name {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) name: Name,
-    /// Place in the drive; blocks begin at a byte.
-    place: Held,
+    spot: Spot,
     /// True if it is parity.
     pub(super) is_parity: bool,
     /// Length, bytes.
@@ -37,15 +36,6 @@ pub(super) struct Piece {
     pub(super) sum: Option<u32>,
     /// True if the entry says that it was never stored.
     pub(super) is_missing: bool,
-}
-
-/// Place of a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    /// Value with the number in its key.
-    Value { prefix: [u8; 12], number: u32 },
-    /// Bytes of the block namespace from this one on.
-    Blocks { start: u64 },
 }
 
 /// Pieces that one execution reads.
@@ -106,12 +96,12 @@ impl Object {
 
     fn chunk(&self, member: usize, (chunk, number, local): (u32, u32, u32)) -> Piece {
         let bytes = self.layout.chunk_len(chunk);
-        let place = match &self.entry.placement {
-            Placement::Kv => Held::Value { prefix: self.entry.id.0, number },
+        let spot = match &self.entry.placement {
+            Placement::Kv => Spot::Value(self.entry.id, number),
             Placement::Block(extents) => {
                 let start = u64::from(local) * u64::from(self.entry.chunk_bytes);
                 // A chunk never crosses a unit, so there is one range.
-                Held::Blocks { start: byte_ranges(&extents[member], start, bytes.into())[0].0 }
+                Spot::Blocks(byte_ranges(&extents[member], start, bytes.into())[0].0)
             }
         };
         let name = match &self.stripes {
@@ -120,18 +110,18 @@ impl Object {
         };
         let is_missing = self.is_missing(name);
         let sum = self.entry.sum(chunk);
-        Piece { name, place, is_parity: false, bytes, sum, is_missing }
+        Piece { name, spot, is_parity: false, bytes, sum, is_missing }
     }
 
     fn parity(&self, stripes: &Stripes, stripe: u32, piece: usize) -> Piece {
         let (_, parity) = self.entry.protected().expect("it has stripes");
         let at = stripes.parity_number(stripe, piece - stripes.scheme().data());
-        let prefix = self.entry.parity_id().expect("it is protected").0;
+        let id = self.entry.parity_id().expect("it is protected");
         let number = u32::try_from(at).expect("fewer pieces than 2^20");
         let name = named((stripe, piece));
         Piece {
             name,
-            place: Held::Value { prefix, number },
+            spot: Spot::Value(id, number),
             is_parity: true,
             bytes: stripes.parity_bytes(stripe),
             sum: Some(parity.sums[at]),
@@ -192,29 +182,12 @@ impl Batch {
     pub(super) fn places(&self, block_bytes: u32) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();
         for piece in &self.pieces {
-            let next = piece.place(block_bytes);
+            let next = piece.spot.place(piece.bytes, block_bytes);
             if places.last_mut().is_none_or(|last| !extend(last, next, block_bytes)) {
                 places.push(next);
             }
         }
         places
-    }
-}
-
-impl Piece {
-    fn place(&self, block_bytes: u32) -> Place {
-        match self.place {
-            Held::Value { prefix, number } => {
-                let (nsid, first) = (OBJECTS_NSID, number);
-                Place::KvChunks { nsid, prefix, first, count: 1, stride: 1 }
-            }
-            Held::Blocks { start } => Place::Blocks {
-                nsid: BLOCK_NSID,
-                slba: start / u64::from(block_bytes),
-                skip: 0, // chunks and units are whole blocks
-                bytes: self.bytes,
-            },
-        }
     }
 }
 
@@ -246,15 +219,17 @@ fn extend(last: &mut Place, next: Place, block_bytes: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::{BLOCK_NSID, OBJECTS_NSID};
+    use crate::catalogue::ObjectId;
 
     fn value(number: u32, bytes: u32) -> Piece {
         let name = Name { stripe: None, piece: number };
-        let place = Held::Value { prefix: [7; 12], number };
-        Piece { name, place, is_parity: false, bytes, sum: Some(number), is_missing: false }
+        let spot = Spot::Value(ObjectId([7; 12]), number);
+        Piece { name, spot, is_parity: false, bytes, sum: Some(number), is_missing: false }
     }
 
     fn blocks(start: u64, bytes: u32) -> Piece {
-        Piece { place: Held::Blocks { start }, ..value(0, bytes) }
+        Piece { spot: Spot::Blocks(start), ..value(0, bytes) }
     }
 
     fn batch(pieces: Vec<Piece>) -> Batch {

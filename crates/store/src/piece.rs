@@ -1,0 +1,83 @@
+//! Chunks and parity pieces on their drives, as scrubs and repairs see them.
+//!
+//! Performs no I/O.
+
+use std::time::Duration;
+
+use csd_nvme::execute::Place;
+use csd_nvme::status::Status;
+use csd_reactor::Instant;
+
+use crate::array::{BLOCK_NSID, OBJECTS_NSID};
+use crate::catalogue::ObjectId;
+
+/// Place of a piece on its drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// A value in the objects' namespace, by the two parts of its key.
+    Value(ObjectId, u32),
+    /// Bytes of the block namespace from here on.
+    Blocks(u64),
+}
+
+impl Spot {
+    /// Returns a piece of `bytes` bytes as a source of an execution.
+    pub(crate) fn place(self, bytes: u32, block_bytes: u32) -> Place {
+        match self {
+            Self::Value(id, first) => {
+                Place::KvChunks { nsid: OBJECTS_NSID, prefix: id.0, first, count: 1, stride: 1 }
+            }
+            Self::Blocks(start) => Place::Blocks {
+                nsid: BLOCK_NSID,
+                slba: start / u64::from(block_bytes),
+                skip: 0, // chunks begin with a block
+                bytes,
+            },
+        }
+    }
+}
+
+/// Returns the result of `verify` over pieces with these checksums, each a page.
+pub(crate) fn verified(sums: &[u32]) -> u64 {
+    let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+    u64::from(crc32c::crc32c(&bytes)) | (sums.len() as u64) << 32
+}
+
+/// Returns true if a drive says that it cannot read the medium at a place.
+pub(crate) fn is_damage(status: Option<Status>) -> bool {
+    matches!(status, Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR))
+}
+
+/// Returns the time at which `bytes` that were begun at `begin` may have been read.
+pub(crate) fn read_by(begin: Instant, bytes: u64, bytes_per_s: u64) -> Instant {
+    let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos() / u128::from(bytes_per_s.max(1));
+    Instant::from_ns(begin.ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_kernels::kernel::{Kernel, Wanted};
+    use csd_kernels::program;
+    use csd_kernels::verify::{self, Parameters, Plan, Spacing};
+    use csd_reactor::Buffer;
+
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_kernel() {
+        let chunks = [vec![1; 4096], vec![2; 4096], vec![3; 100]];
+        let sums: Vec<u32> = chunks.iter().map(|chunk| crc32c::crc32c(chunk)).collect();
+        let parameters =
+            Parameters { plan: Plan::sequential(4096), spacing: Spacing::default() }.encode();
+        let program = verify::KERNEL.start(&parameters, Wanted::Result).unwrap();
+        let stream = chunks.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
+        assert_eq!(program::run(program, vec![stream]).unwrap().0, verified(&sums));
+    }
+
+    #[test]
+    fn a_budget_spreads_the_bytes_over_time() {
+        let begin = Instant::from_ns(5);
+        assert_eq!(read_by(begin, 1000, 500).ns(), 2_000_000_005);
+        assert_eq!(read_by(begin, u64::MAX, 1).ns(), u64::MAX);
+    }
+}
