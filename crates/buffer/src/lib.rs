@@ -2,8 +2,8 @@
 //!
 //! Memory is always initialised: zeroed when it comes from the allocator, with its last user's
 //! bytes when it comes from the free list. Invariants: the block's address is a multiple of
-//! [`ALIGNMENT`]; `start <= end <= capacity`; each thread holds at most `KEPT_BYTES` of free
-//! blocks.
+//! [`ALIGNMENT`]; `start <= end <= capacity`; each thread holds at most `SHORT_KEPT_BYTES` of free
+//! blocks of up to `SHORT_BYTES`, and the process at most `LONG_KEPT_BYTES` of longer ones.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -11,14 +11,22 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of a buffer's payload, bytes: the largest logical block size of disks.
 pub const ALIGNMENT: usize = 4096;
 
-/// Maximum free memory that a thread holds for reuse, bytes.
-const KEPT_BYTES: usize = 32 << 20;
-/// Maximum size of a block held for reuse, bytes; larger ones go back to the allocator.
-const KEPT_BLOCK_BYTES: usize = 4 << 20;
+/// Maximum size of a block that the thread which freed it reuses, bytes.
+const SHORT_BYTES: usize = 1 << 20;
+/// Maximum size of such blocks that a thread holds while they are free, bytes.
+const SHORT_KEPT_BYTES: usize = 32 << 20;
+/// Maximum size of a block that any thread reuses, bytes; larger ones go back to the allocator. A
+/// value of 16 MiB and its header are shorter.
+const LONG_BYTES: usize = 20 << 20;
+/// Maximum size of longer blocks that the process holds while they are free, bytes: 8 values of
+/// 16 MiB. The allocator would return each of them to the kernel, and a page fault for every page
+/// of a new one costs more than the copy of its bytes.
+const LONG_KEPT_BYTES: usize = 160 << 20;
 
 /// Owned bytes; see the module's text. Dereferences to the live range, which may grow into the
 /// headroom before it and the tailroom after it.
@@ -168,8 +176,7 @@ impl fmt::Debug for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
-            // After the thread's locals are gone the block goes straight to the allocator.
-            let _kept = FREE.try_with(|free| free.borrow_mut().put(block));
+            free_block(block);
         }
     }
 }
@@ -217,7 +224,7 @@ impl Drop for Block {
     }
 }
 
-/// Free blocks of one thread, by size class.
+/// Free blocks by size class.
 #[derive(Default)]
 struct FreeList {
     classes: Vec<Vec<Block>>,
@@ -225,7 +232,16 @@ struct FreeList {
 }
 
 thread_local! {
-    static FREE: RefCell<FreeList> = RefCell::default();
+    /// Short blocks that this thread freed.
+    static SHORT: RefCell<FreeList> = RefCell::default();
+}
+
+/// Long blocks that any thread freed: often another one than the next that needs one.
+static LONG: Mutex<FreeList> = Mutex::new(FreeList { classes: Vec::new(), kept_bytes: 0 });
+
+/// Locks the list of long blocks. Its code does not panic while it changes the list.
+fn long() -> MutexGuard<'static, FreeList> {
+    LONG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FreeList {
@@ -235,9 +251,10 @@ impl FreeList {
         Some(block)
     }
 
-    fn put(&mut self, block: Block) {
-        if block.len > KEPT_BLOCK_BYTES || self.kept_bytes + block.len > KEPT_BYTES {
-            return;
+    /// Keeps a block if at most `most` bytes are kept then, else returns it.
+    fn put(&mut self, block: Block, most: usize) -> Option<Block> {
+        if self.kept_bytes + block.len > most {
+            return Some(block);
         }
         let (class, _) = size_class(block.len);
         if self.classes.len() <= class {
@@ -245,6 +262,7 @@ impl FreeList {
         }
         self.kept_bytes += block.len;
         self.classes[class].push(block);
+        None
     }
 }
 
@@ -254,11 +272,28 @@ fn take_block(len: usize) -> (Option<Block>, bool) {
         return (None, true);
     }
     let (class, class_len) = size_class(len);
-    let recycled = FREE.try_with(|free| free.borrow_mut().take(class)).ok().flatten();
+    let recycled = match class_len {
+        ..=SHORT_BYTES => SHORT.try_with(|free| free.borrow_mut().take(class)).ok().flatten(),
+        ..=LONG_BYTES => long().take(class),
+        _ => None,
+    };
     match recycled {
         Some(block) => (Some(block), false),
         None => (Some(Block::new(class_len)), true),
     }
+}
+
+/// Keeps a block for reuse, or returns it to the allocator.
+fn free_block(block: Block) {
+    // The allocator gets the block after the lock is released.
+    let _not_kept = match block.len {
+        // After the thread's locals are gone the block goes straight to the allocator.
+        ..=SHORT_BYTES => {
+            SHORT.try_with(|free| free.borrow_mut().put(block, SHORT_KEPT_BYTES)).ok().flatten()
+        }
+        ..=LONG_BYTES => long().put(block, LONG_KEPT_BYTES),
+        _ => Some(block),
+    };
 }
 
 /// Returns number and size of the smallest class that holds `len` bytes: whole pages, four classes
@@ -294,11 +329,28 @@ mod tests {
     fn free_memory_is_bounded() {
         let buffers: Vec<_> = (0..40).map(|_| Buffer::zeroed(1 << 20)).collect();
         drop(buffers);
-        FREE.with(|free| {
+        SHORT.with(|free| {
             let free = free.borrow();
             let kept: usize = free.classes.iter().flatten().map(|block| block.len).sum();
             assert_eq!(kept, free.kept_bytes);
-            assert_eq!(kept, KEPT_BYTES);
+            assert_eq!(kept, SHORT_KEPT_BYTES);
         });
+    }
+
+    /// The only test that uses long blocks: they belong to the process.
+    #[test]
+    fn long_blocks_are_reused_by_other_threads_and_bounded() {
+        let long_len = 16 << 20;
+        let buffer = Buffer::zeroed(long_len);
+        let address = buffer.as_ptr() as usize;
+        std::thread::spawn(move || drop(buffer)).join().unwrap();
+        let again = Buffer::zeroed(long_len);
+        assert_eq!(again.as_ptr() as usize, address);
+
+        let buffers: Vec<_> = (0..12).map(|_| Buffer::with_room(0, long_len, 0)).collect();
+        drop((again, buffers));
+        assert_eq!(long().kept_bytes, LONG_KEPT_BYTES / long_len * long_len);
+        drop(Buffer::with_room(0, LONG_BYTES + 1, 0));
+        assert_eq!(long().kept_bytes, LONG_KEPT_BYTES / long_len * long_len);
     }
 }
