@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: os os-image help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: os os-image os-long shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,7 +93,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/llm tests/documents tests/release bench/planner bench/python bench/tunnel rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/shared tests/vm tests/llm tests/documents tests/release bench/planner bench/os bench/python bench/tunnel rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:
@@ -124,6 +124,14 @@ os-image:        ## root folder for drives: OpenSSH, Java, Python, MPI (mmdebstr
 os:              ## programs in drives' operating systems, on a short image; skipped visibly without root or runc
 	cargo test --locked --workspace --no-run -q
 	tests/os.sh
+
+os-long:         ## the same on the image of `make os-image`: also a compiler, Java and MPI inside
+	cargo test --locked --workspace --no-run -q
+	tests/os.sh full
+
+shared:          ## host and drive mount one file system, each by its door, in two kernels; root
+	cargo build --locked --release -q -p csd
+	$(PYTHON) tests/shared/run.py --csd $(CSD) $(SHARED)
 
 # More options of tests/vm/run.py, such as VM='--factor 3'.
 VM ?=

@@ -81,6 +81,7 @@ mod options;
 mod os;
 mod os_faults;
 mod os_limits;
+mod os_missing;
 mod os_network;
 mod other;
 mod over_objects;

@@ -189,6 +189,7 @@ fn programs_write_the_same_bytes_on_data_and_on_the_host() {
                     eprintln!("SKIPPED: no C compiler for static programs");
                     continue;
                 }
+                compiled_inside(&guest, &source, &host);
                 // Compiled outside, run on both sides.
                 fs::copy(host.join("p"), guest.folder().join("volume/data/p")).unwrap();
                 vec!["./p".to_owned()]
@@ -203,6 +204,41 @@ fn programs_write_the_same_bytes_on_data_and_on_the_host() {
         assert!(inside == fs::read(host.join("out")).unwrap(), "{kind}");
         assert!(inside.len() > 10_000);
     }
+}
+
+/// Compiles a program inside, if the image has a compiler: it writes what that of the host writes.
+fn compiled_inside(guest: &Guest, source: &Path, host: &Path) {
+    if guest.sh("command -v cc").code != 0 {
+        return eprintln!("SKIPPED: the image has no C compiler (that of `make os-image` has)");
+    }
+    let data = guest.folder().join("volume/data");
+    fs::copy(source, data.join("p.c")).unwrap();
+    guest.sh("cc -o own p.c && ./own && mv out own-out").expect(0, &[]);
+    assert!(Command::new(host.join("p")).current_dir(host).status().unwrap().success());
+    assert!(fs::read(data.join("own-out")).unwrap() == fs::read(host.join("out")).unwrap());
+}
+
+#[test]
+fn java_and_mpi_run_in_the_full_image() {
+    // Links that lead to other links below the image.
+    let has = |path: &str| Path::new(&image()).join(path).symlink_metadata().is_ok();
+    if skipped() {
+        return;
+    }
+    if !has("usr/bin/java") || !has("usr/bin/mpirun") {
+        return eprintln!("SKIPPED: the image has no Java and MPI (that of `make os-image` has)");
+    }
+    let guest = Guest::up(&["--cpus", "1", "--memory", "256M"]);
+    let java = guest.exec(&["java", "-XshowSettings:system", "-version"]).expect(0, &[]);
+    // It knows the limits.
+    let said = java.text() + &java.stderr;
+    assert!(said.contains("Memory Limit: 256.00M"), "{said}");
+    let ranks = ["sh", "-c", "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"];
+    let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2"];
+    let done = guest.exec(&[&mpirun[..], &ranks].concat()).expect(0, &[]);
+    let mut lines: Vec<String> = done.text().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["rank 0 of 2", "rank 1 of 2"]);
 }
 
 #[test]

@@ -24,6 +24,19 @@ for number in range(4000):
 print('end', flush=True)
 ";
 
+/// Writes and makes durable until that fails, and prints the name of the error.
+const LOSER: &str = "\
+import errno, os
+fd = os.open('/data/b', os.O_WRONLY | os.O_CREAT, 0o644)
+print('begun', flush=True)
+try:
+    while True:
+        os.pwrite(fd, b'lost', 0)
+        os.fsync(fd)
+except OSError as error:
+    print(errno.errorcode[error.errno])
+";
+
 /// Kills the drive, and waits until nothing of it answers.
 pub(crate) fn kill_drive(guest: &mut Guest) {
     let mut running = guest.drive.running.take().unwrap();
@@ -73,9 +86,12 @@ fn a_drive_that_stays_away_fails_programs_and_status_says_why() {
     let mut guest = Guest::drive("media");
     guest.start(&["--retry", "100ms"]).expect(0, &[]);
     guest.sh("echo kept > /data/a && sync /data/a").expect(0, &[]);
+    let writing = guest.spawn(&["python3", "-c", LOSER]);
+    let out = writing.output.path().join("out");
+    wait_until("it writes", || fs::read_to_string(&out).unwrap().contains("begun"));
     kill_drive(&mut guest);
-    let failed = guest.sh("echo lost > /data/b && sync /data/b");
-    assert_ne!(failed.code, 0, "{failed:?}");
+    let done = finish(writing).expect(0, &[]);
+    assert!(done.text().ends_with("EIO\n"), "{done:?}");
     let status = guest.drive.array.csd(&["os", "status", &guest.url]);
     status.expect(4, &["the drive does not answer"]);
     let folder = guest.folder();
@@ -92,7 +108,7 @@ fn a_drive_that_stays_away_fails_programs_and_status_says_why() {
 }
 
 /// Returns the processes of a record.
-fn processes(folder: &Path) -> Vec<u32> {
+pub(crate) fn processes(folder: &Path) -> Vec<u32> {
     let record: Value =
         serde_json::from_slice(&fs::read(folder.join("record.json")).unwrap()).unwrap();
     let all = record["processes"].as_array().unwrap();
@@ -131,6 +147,30 @@ fn whatever_was_killed_down_leaves_nothing_and_up_starts_again() {
         guest.start(&[]).expect(0, &[]);
         nothing_left(Path::new("/none"), &container);
         assert_eq!(guest.sh("cat /data/a").expect(0, &[]).text(), "kept\n", "{victim}");
+    }
+}
+
+#[test]
+fn a_stop_that_is_killed_at_any_step_is_finished_by_the_next() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::drive("memory");
+    let folder = guest.drive.array.path("d0.inside.os");
+    // A file or folder that goes in a step.
+    for step in ["root/bin", "volume/data", "door/block", "config.json", "root"] {
+        guest.start(&[]).expect(0, &[]);
+        let container = id(&folder);
+        let mut stopping = guest.drive.array.spawn(&["os", "down", &guest.url], Stdio::null());
+        wait_until(step, || {
+            let is_gone = folder.join(step).symlink_metadata().is_err();
+            is_gone || stopping.child.try_wait().unwrap().is_some()
+        });
+        stopping.child.kill().unwrap();
+        stopping.child.wait().unwrap();
+        guest.down().expect(0, &[]);
+        nothing_left(&guest.folder(), &container);
+        assert!(!guest.is_inside_only(), "{step}");
     }
 }
 

@@ -111,6 +111,7 @@ fn programs_that_take_everything_stay_within_their_limits() {
         return;
     }
     let guest = Guest::up(&["--cpus", "0.5", "--memory", "96M", "--pids", "48"]);
+    let other = Guest::up(&["--memory", "96M"]);
     let big = guest.exec(&["python3", "-c", "b = bytearray(1 << 30)"]);
     assert!(big.code != 0, "{big:?}");
     let status = guest.status();
@@ -136,9 +137,14 @@ fn programs_that_take_everything_stay_within_their_limits() {
     let number = periods(&container).0 - first.0;
     // Each CPU may keep a slice of 5 ms.
     assert!(taken <= 0.05 * f64::from(number) + 0.1, "{taken} s in {number} periods of 100 ms");
-    // The host's commands go on.
-    guest.drive.array.file("v", b"value");
-    guest.drive.array.csd(&["kv", "put", "v", "--drive", &guest.url]).expect(0, &[]);
+    // The host's commands go on, and another drive with its operating system.
+    for one in [&guest, &other] {
+        one.drive.array.file("v", b"value");
+        one.drive.array.csd(&["kv", "put", "v", "--drive", &one.url]).expect(0, &[]);
+    }
+    other.sh("echo fits > /data/small && sync /data/small").expect(0, &[]);
+    let apart = other.status();
+    assert_eq!((&apart["state"], &apart["oom_kills"]), (&"up".into(), &0.into()), "{apart}");
     loops.child.kill().unwrap();
     loops.child.wait().unwrap();
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::harness::{Array, Done, binary, finish, numbers, signal, wait_until};
 use crate::netns::{Ends, HOST, Namespaces, up};
 use crate::os::{Guest, id, image, nothing_left, skipped};
-use crate::os_faults::kill_drive;
+use crate::os_faults::{kill_drive, processes};
 use crate::proxy::{Door, Proxy};
 use crate::single::{Drive, NQN};
 
@@ -132,8 +132,24 @@ fn ssh_reaches_every_drive_and_drives_reach_each_other() {
     csd(&["array", "up"]).expect(0, &[]);
     assert_ne!(array.drives()[0]["url"], drive["url"], "another port");
     assert_eq!(said(&ssh("d0", "cat /proc/sys/kernel/random/boot_id; stat -c %Y /proc/1")), before);
+    nothing_is_left_of_killed_ones(&array, &namespaces, csd);
     csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);
     assert!(!folder.exists(), "with the files of OpenSSH");
+}
+
+/// Kills all that serves an operating system: its door, both ends of its tunnel, the drive.
+fn nothing_is_left_of_killed_ones(
+    array: &Array,
+    namespaces: &Namespaces,
+    csd: impl Fn(&[&str]) -> Done,
+) {
+    let place = array.path("csd-array").canonicalize().unwrap().join("os/d0");
+    let container = id(&place);
+    processes(&place).into_iter().for_each(|pid| signal(pid, Signal::KILL));
+    array.kill(0);
+    csd(&["array", "down"]).expect(4, &["hosts still cannot write its blocks"]);
+    nothing_left(&place, &container);
+    assert!(!namespaces.ip(0, "link show").unwrap().contains("csd"), "a device is left");
 }
 
 /// Copies a file to a drive and back by `scp` and `sftp`.
@@ -156,6 +172,29 @@ fn copies(array: &Array, namespaces: &Namespaces, config: &Path) {
     sftp.current_dir(array.folder.path()).args(["-q", "-b", batch, "d0"]);
     said(&sftp.output().unwrap());
     assert!(fs::read(array.path("back2")).unwrap() == bytes);
+    shared_by_sshfs(array, namespaces, config, &bytes);
+}
+
+/// Mounts `/data` of a drive on the host: each side reads what the other writes.
+fn shared_by_sshfs(array: &Array, namespaces: &Namespaces, config: &Path, big: &[u8]) {
+    if !Path::new("/usr/bin/sshfs").exists() {
+        return eprintln!("SKIPPED: no sshfs");
+    }
+    let folder = array.path("data0");
+    fs::create_dir(&folder).unwrap();
+    let mut sshfs = namespaces.program(0, "sshfs");
+    // Without a cache of attributes, so that the host sees changes at once.
+    sshfs.args(["-o", "dir_cache=no,attr_timeout=0,entry_timeout=0", "-F"]).arg(config);
+    said(&sshfs.arg("d0:/data").arg(&folder).output().unwrap());
+    let seen = fs::read(folder.join("big")).unwrap() == big;
+    fs::write(folder.join("of-host"), "written by the host\n").unwrap();
+    let command = "cat /data/of-host && echo written inside > /data/of-drive";
+    let inside = client(namespaces, "ssh", config).args(["d0", command]).output().unwrap();
+    let outside = fs::read_to_string(folder.join("of-drive"));
+    said(&Command::new("umount").arg(&folder).output().unwrap());
+    assert!(seen);
+    assert_eq!(said(&inside), "written by the host\n");
+    assert_eq!(outside.unwrap(), "written inside\n");
 }
 
 /// A drive whose operating system has OpenSSH, and the host's end, which goes through a proxy.

@@ -69,6 +69,7 @@ pub(crate) fn sweep(place: &Place, record: &Record) -> Result<(), Error> {
         record.processes.iter().partition(|process| process.program == DOOR);
     others.iter().try_for_each(|process| process.end())?;
     mounts::unmount_all(&place.root())?;
+    mounts::unmount_all(&place.memory())?;
     mounts::unmount_all(&place.volume())?;
     mounts::detach(&place.blocks())?;
     // It flushes the drive and unmounts its folder, if it has not been killed.

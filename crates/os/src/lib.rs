@@ -8,7 +8,8 @@
 //! - [`config`] writes the bundle's `config.json`, [`seccomp`] the filter of system calls in it
 //! - [`place`] names the files of one operating system, [`record`] is the state that survives its
 //!   commands
-//! - [`volume`] makes and recognizes the file system
+//! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
+//!   the one that hosts mount, too
 //! - [`network`] has its tunnel and OpenSSH
 //! - [`up`], [`down`], [`status`] and [`exec`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
@@ -22,8 +23,10 @@ pub mod config;
 pub mod down;
 mod error;
 pub mod exec;
+pub mod filesystem;
 pub mod mounts;
 pub mod network;
+pub mod ocfs2;
 pub mod place;
 pub mod process;
 pub mod record;

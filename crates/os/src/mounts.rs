@@ -8,9 +8,9 @@ use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::Error;
+use crate::filesystem::Fs;
 use crate::place::Place;
-use crate::tools;
+use crate::{Error, ocfs2, tools};
 
 /// Tries to unmount: a container's namespace goes a moment after its last process.
 const TRIES: usize = 500;
@@ -92,26 +92,44 @@ pub(crate) fn pause() {
 ///
 /// # Errors
 /// If the machine has no loop devices, or the file system cannot be mounted.
-pub fn mount_volume(place: &Place) -> Result<(), Error> {
-    let (blocks, volume) = (place.blocks(), place.volume());
-    let file = blocks.to_string_lossy();
-    let options = ["--find", "--show", "--direct-io=on", "--sector-size", "4096", &file];
-    let device = tools::run("losetup", &options)?;
-    let device = device.trim();
-    let options = c"noinit_itable,errors=remount-ro";
-    let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
-    let mounted = mount(device, &volume, "ext4", flags, options);
-    mounted.map_err(|error| Error::os(format!("{device}: its file system"), error))?;
+pub fn mount_volume(place: &Place, fs: Fs) -> Result<(), Error> {
+    let (device, volume) = (device_of(&place.blocks())?, place.volume());
+    if fs == Fs::Ocfs2 {
+        ocfs2::mount(&device, &volume)?;
+    } else {
+        let options = c"noinit_itable,errors=remount-ro";
+        let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
+        let mounted = mount(&*device, &volume, "ext4", flags, options);
+        mounted.map_err(|error| Error::os(format!("{device}: its file system"), error))?;
+    }
     // From now on the device goes with the mount.
-    tools::run("losetup", &["--detach", device]).map(drop)
+    tools::run("losetup", &["--detach", &device]).map(drop)
+}
+
+/// Makes a block device of a file, and returns its path.
+pub(crate) fn device_of(file: &Path) -> Result<String, Error> {
+    let file = file.to_string_lossy();
+    // Without a cache of its own: other doors of the drive change the file, too.
+    let options = ["--find", "--show", "--direct-io=on", "--sector-size", "4096", &file];
+    Ok(tools::run("losetup", &options)?.trim().to_owned())
+}
+
+/// Mounts memory for the changes of a root.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(crate) fn mount_memory(place: &Place) -> Result<(), Error> {
+    let (folder, flags) = (place.memory(), MountFlags::NODEV | MountFlags::NOSUID);
+    let mounted = mount("tmpfs", &folder, "tmpfs", flags, c"mode=700");
+    mounted.map_err(|error| Error::os(folder.display(), error))
 }
 
 /// Mounts the root: the image, below what the operating system changes of it.
 ///
 /// # Errors
 /// If the machine has no overlays.
-pub fn mount_root(place: &Place, image: &Path) -> Result<(), Error> {
-    let (upper, work) = (place.upper(), place.work());
+pub fn mount_root(place: &Place, image: &Path, fs: Fs) -> Result<(), Error> {
+    let [upper, work] = place.changes(fs);
     let [lower, upper, work] = [image, &upper, &work].map(Path::display);
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
     let options =

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::filesystem::Fs;
 
 /// The folder of one operating system on this machine. Nothing else may be in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,16 +55,21 @@ impl Place {
         self.volume().join("data")
     }
 
-    /// Returns the folder of the file system that has the changes of the root.
+    /// Returns the folder that has the changes of the root, and the folder that the overlay works
+    /// in. An overlay cannot write on OCFS2: there they are in memory.
     #[must_use]
-    pub fn upper(&self) -> PathBuf {
-        self.volume().join("root/upper")
+    pub fn changes(&self, fs: Fs) -> [PathBuf; 2] {
+        let folder = match fs {
+            Fs::Ext4 => self.volume().join("root"),
+            Fs::Ocfs2 => self.memory(),
+        };
+        ["upper", "work"].map(|name| folder.join(name))
     }
 
-    /// Returns the folder that the overlay works in, on the same file system.
+    /// Returns the folder on which memory is mounted for the changes of a root next to OCFS2.
     #[must_use]
-    pub fn work(&self) -> PathBuf {
-        self.volume().join("root/work")
+    pub fn memory(&self) -> PathBuf {
+        self.0.join("memory")
     }
 
     /// Returns the folder on which the root is mounted.
@@ -140,8 +146,8 @@ impl Place {
 
     /// Returns the mount points in the folder, those on others first.
     #[must_use]
-    pub fn mount_points(&self) -> [PathBuf; 3] {
-        [self.root(), self.volume(), self.door()]
+    pub fn mount_points(&self) -> [PathBuf; 4] {
+        [self.root(), self.memory(), self.volume(), self.door()]
     }
 
     /// Returns the files that only serve an operating system that runs.

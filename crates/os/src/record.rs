@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::config::Limits;
+use crate::filesystem::Fs;
 use crate::place::{Place, remove_file};
 use crate::process::Process;
 
@@ -36,6 +37,9 @@ pub struct Record {
     pub image: PathBuf,
     /// Limits.
     pub limits: Limits,
+    /// File system of `/data`.
+    #[serde(default)]
+    pub fs: Fs,
     /// Address at which OpenSSH listens, if it runs.
     #[serde(default)]
     pub ssh: Option<IpAddr>,
@@ -50,8 +54,9 @@ impl Record {
     #[must_use]
     pub fn new(id: &str, name: &str, image: PathBuf, limits: Limits) -> Self {
         let (id, name) = (id.to_owned(), name.to_owned());
-        let (schema, ssh, formatting, processes) = (SCHEMA, None, false, Vec::new());
-        Self { schema, id, name, image, limits, ssh, formatting, processes }
+        let (schema, fs, ssh) = (SCHEMA, Fs::default(), None);
+        let (formatting, processes) = (false, Vec::new());
+        Self { schema, id, name, image, limits, fs, ssh, formatting, processes }
     }
 
     /// Returns the path of the control group, from the root of each hierarchy.

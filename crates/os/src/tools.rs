@@ -28,6 +28,12 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
+/// Returns true if this machine has a program.
+#[must_use]
+pub fn has(tool: &str) -> bool {
+    find(tool).is_some()
+}
+
 /// Returns the path of a program.
 fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::config::{Limits, Spec, config};
+use crate::filesystem::Fs;
 use crate::network::{self, Tunnel};
 use crate::place::Place;
 use crate::process::{last_line, serve};
 use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
 use crate::volume::{self, Found};
-use crate::{Drive, Error, cgroups, down, mounts, tools};
+use crate::{Drive, Error, cgroups, down, mounts, ocfs2, tools};
 
 /// An operating system to start.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Options {
     pub image: PathBuf,
     /// Limits.
     pub limits: Limits,
+    /// File system of `/data`.
+    pub fs: Fs,
     /// Command line that attaches the drive's blocks to [`Place::door`].
     pub door: Vec<String>,
     /// Network, if the drive has a tunnel.
@@ -52,13 +55,14 @@ pub struct Started {
 /// [`Error::Usage`] if this machine, the image or the namespace does not allow it. After an error
 /// nothing of one that did not run is left.
 pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started, Error> {
-    check(place, &options.image, options.limits)?;
+    check(place, &options.image, options.limits, options.fs)?;
     let cgroups = cgroups::version()?;
     let mut builder = fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(place.folder());
     made.map_err(|error| Error::os(place.folder().display(), error))?;
     let _lock = place.lock()?;
     let mut record = Record::new(&options.id, &options.name, options.image.clone(), options.limits);
+    record.fs = options.fs;
     record.ssh = options.tunnel.as_ref().and_then(Tunnel::ssh);
     if let Some(mut former) = Record::load(place)? {
         if let Container::Running(pid) = status::container(place, &former)? {
@@ -69,12 +73,15 @@ pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started
         down::clear(&former, drive).map_err(Error::Failed)?;
     }
     record.save(place)?;
-    if let Err(why) = drive.reserve(true) {
+    // Hosts may have OCFS2 mounted: their writes are refused only while it is made.
+    if options.fs == Fs::Ext4
+        && let Err(why) = drive.reserve(true)
+    {
         // Nothing was made yet.
         Record::remove(place)?;
         return Err(Error::Failed(why));
     }
-    let built = build(place, options, &mut record, cgroups);
+    let built = build(place, options, &mut record, cgroups, drive);
     built.or_else(|error| undone(place, drive, error))
 }
 
@@ -82,9 +89,12 @@ pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub fn check(place: &Place, image: &Path, limits: Limits) -> Result<(), Error> {
+pub fn check(place: &Place, image: &Path, limits: Limits, fs: Fs) -> Result<(), Error> {
     tools::check()?;
     limits.check()?;
+    if fs == Fs::Ocfs2 {
+        ocfs2::check()?;
+    }
     check_paths(place, image)
 }
 
@@ -121,18 +131,25 @@ fn build(
     options: &Options,
     record: &mut Record,
     cgroups: crate::config::Cgroups,
+    drive: &dyn Drive,
 ) -> Result<Started, Error> {
     for folder in place.mount_points() {
         fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     }
     let door = place.door_log();
     serve(DOOR, &options.door, &door, |process| record.add(place, process))?;
-    let is_formatted = format(place, record)?;
-    mounts::mount_volume(place)?;
-    for folder in [place.data(), place.upper(), place.work()] {
+    let is_formatted = match options.fs {
+        Fs::Ext4 => format(place, record)?,
+        Fs::Ocfs2 => format_shared(place, record, drive)?,
+    };
+    mounts::mount_volume(place, options.fs)?;
+    if options.fs == Fs::Ocfs2 {
+        mounts::mount_memory(place)?;
+    }
+    for folder in place.changes(options.fs).into_iter().chain([place.data()]) {
         fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     }
-    mounts::mount_root(place, &options.image)?;
+    mounts::mount_root(place, &options.image, options.fs)?;
     if record.ssh.is_some() {
         network::check_programs(&place.root(), &options.image)?;
     }
@@ -180,23 +197,45 @@ fn mend(
 
 /// Makes the file system if the namespace is empty. Returns true if it was made.
 fn format(place: &Place, record: &mut Record) -> Result<bool, Error> {
-    match volume::look(&place.blocks())? {
-        Found::Own => return Ok(false),
-        Found::Empty => {}
-        Found::Other(at) => {
-            return Err(Error::Usage(format!(
-                "the drive's blocks are not empty (byte {at}), and have no file system of csd os: \
-                 it makes one on an empty namespace only. Blocks that are no longer needed are \
-                 emptied by `csd attach` and `fallocate --punch-hole`"
-            )));
-        }
+    if is_made(place, record.fs)? {
+        return Ok(false);
     }
     record.formatting = true;
     record.save(place)?;
-    volume::make(place)?;
+    volume::make(place, record.fs)?;
     record.formatting = false;
     record.save(place)?;
     Ok(true)
+}
+
+/// Does the same for a file system that hosts mount, too: they cannot write while it is made.
+fn format_shared(place: &Place, record: &mut Record, drive: &dyn Drive) -> Result<bool, Error> {
+    let mut is_formatted = false;
+    if !is_made(place, record.fs)? {
+        drive.reserve(true).map_err(Error::Failed)?;
+        // A host may have written since the look.
+        is_formatted = format(place, record)?;
+    }
+    // Also if a start was killed before this.
+    drive.reserve(false).map_err(Error::Failed)?;
+    Ok(is_formatted)
+}
+
+/// Returns true if the namespace has the file system, false if it is empty.
+fn is_made(place: &Place, fs: Fs) -> Result<bool, Error> {
+    let remedy = "Blocks that are no longer needed are emptied by `csd attach` and `fallocate \
+                  --punch-hole`";
+    match volume::look(&place.blocks())? {
+        Found::Own(own) if own == fs => Ok(true),
+        Found::Empty => Ok(false),
+        Found::Own(own) => Err(Error::Usage(format!(
+            "the drive's blocks have the file system {own} of csd os: say `--fs {own}`. {remedy}"
+        ))),
+        Found::Other(at) => Err(Error::Usage(format!(
+            "the drive's blocks are not empty (byte {at}), and have no file system of csd os: it \
+             makes one on an empty namespace only. {remedy}"
+        ))),
+    }
 }
 
 fn write_files(place: &Place, options: &Options) -> Result<(), Error> {

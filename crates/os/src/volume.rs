@@ -2,27 +2,49 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::tools;
-use crate::{Error, place::Place};
+use crate::filesystem::{Fs, LABEL};
+use crate::place::Place;
+use crate::{Error, mounts, ocfs2, tools};
 
-/// Label of the file systems that this program makes.
-pub const LABEL: &str = "csd-os";
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 1 << 20;
-/// Offsets of ext4's superblock and of its fields s_magic and s_volume_name (Linux documentation,
-/// "ext4 Data Structures", "Super Block").
-const SUPERBLOCK: u64 = 1024;
-const MAGIC: usize = 56;
-const NAME: std::ops::Range<usize> = 120..136;
+
+/// Place of what tells a file system.
+struct Superblock {
+    fs: Fs,
+    at: u64,
+    /// Bytes of its signature, and their offset in it.
+    signature: (usize, &'static [u8]),
+    label: Range<usize>,
+}
+
+/// Fields s_magic and s_volume_name (Linux documentation, "ext4 Data Structures", "Super Block").
+const EXT4: Superblock =
+    Superblock { fs: Fs::Ext4, at: 1024, signature: (56, &[0x53, 0xEF]), label: 120..136 };
+/// Third block of 4,096 bytes: i_signature of `struct ocfs2_dinode`, and s_label of `struct
+/// ocfs2_super_block`, which begins at 0xC0 (Linux, fs/ocfs2/ocfs2_fs.h).
+const OCFS2: Superblock =
+    Superblock { fs: Fs::Ocfs2, at: 8192, signature: (0, b"OCFSV2"), label: 0x110..0x150 };
+
+impl Superblock {
+    /// Returns true if this is one that this program has made.
+    fn is_own(&self, block: &[u8]) -> bool {
+        let (at, signature) = self.signature;
+        let label = &block[self.label.clone()];
+        let length = label.iter().position(|byte| *byte == 0).unwrap_or(label.len());
+        block[at..].starts_with(signature) && &label[..length] == LABEL.as_bytes()
+    }
+}
 
 /// Contents of a block namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A file system of this program.
-    Own,
+    Own(Fs),
     /// Zeros alone.
     Empty,
     /// Something else, from this byte on.
@@ -37,14 +59,14 @@ pub fn look(blocks: &Path) -> Result<Found, Error> {
     let cannot = |error: io::Error| Error::os(blocks.display(), error);
     let file = File::open(blocks).map_err(cannot)?;
     let bytes = file.metadata().map_err(cannot)?.len();
-    let mut superblock = [0; 1024];
-    if bytes >= SUPERBLOCK + 1024 {
-        file.read_exact_at(&mut superblock, SUPERBLOCK).map_err(cannot)?;
-    }
-    let name = &superblock[NAME];
-    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    if superblock[MAGIC..MAGIC + 2] == [0x53, 0xEF] && &name[..length] == LABEL.as_bytes() {
-        return Ok(Found::Own);
+    for superblock in [EXT4, OCFS2] {
+        let mut block = [0; 1024];
+        if bytes >= superblock.at + 1024 {
+            file.read_exact_at(&mut block, superblock.at).map_err(cannot)?;
+        }
+        if superblock.is_own(&block) {
+            return Ok(Found::Own(superblock.fs));
+        }
     }
     let (mut at, mut piece) = (0, vec![0; PIECE_BYTES]);
     while at < bytes {
@@ -65,8 +87,14 @@ pub fn look(blocks: &Path) -> Result<Found, Error> {
 ///
 /// # Errors
 /// If the namespace is too small, or the drive fails.
-pub fn make(place: &Place) -> Result<(), Error> {
+pub fn make(place: &Place, fs: Fs) -> Result<(), Error> {
     let blocks = place.blocks();
+    if fs == Fs::Ocfs2 {
+        let device = mounts::device_of(&blocks)?;
+        let made = ocfs2::make(&device);
+        tools::run("losetup", &["--detach", &device])?;
+        return made;
+    }
     // The namespace reads as zeros, so nothing has to be discarded or zeroed.
     let options = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
     let path = blocks.to_string_lossy();
@@ -103,7 +131,7 @@ mod tests {
     #[test]
     fn a_file_system_is_known_by_its_label() {
         for (label, found) in [
-            ("csd-os", Found::Own),
+            ("csd-os", Found::Own(Fs::Ext4)),
             ("csd-os2", Found::Other(1080)),
             ("csd", Found::Other(1080)),
             ("", Found::Other(1080)),
@@ -112,6 +140,11 @@ mod tests {
             file.as_file().write_all_at(&[0x53, 0xEF], 1080).unwrap();
             file.as_file().write_all_at(label.as_bytes(), 1024 + 120).unwrap();
             assert_eq!(look(file.path()).unwrap(), found, "{label:?}");
+            let file = zeros();
+            file.as_file().write_all_at(b"OCFSV2", 8192).unwrap();
+            file.as_file().write_all_at(label.as_bytes(), 8192 + 0x110).unwrap();
+            let shared = if label == LABEL { Found::Own(Fs::Ocfs2) } else { Found::Other(8192) };
+            assert_eq!(look(file.path()).unwrap(), shared, "{label:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 
 use csd_os::config::Limits;
 use csd_os::down::{Stopped, down, forget};
+use csd_os::filesystem::Fs;
 use csd_os::place::Place;
 use csd_os::record::Record;
 use csd_os::status::{Container, status};
@@ -80,6 +81,7 @@ impl File {
             name: "d0".to_owned(),
             image: "/".into(),
             limits,
+            fs: Fs::Ext4,
             door: ["/bin/sh", "-c", &script].map(str::to_owned).to_vec(),
             tunnel: None,
             hosts: vec![([10, 77, 0, 3].into(), "d1".to_owned())],

@@ -23,6 +23,10 @@ pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Fai
     }
     let states = look(&mut local)?;
     let mut left = oses::stop(&local, context)?;
+    if options.delete {
+        // Blocks that hosts cannot write go with their media.
+        left.clear();
+    }
     let (text, warnings) = match options.delete {
         true => stop_and_delete(&mut local, &states)?,
         false => stop(&mut local, &states)?,

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use csd_os::filesystem::Fs;
 use csd_os::place::{Place, remove_if_there};
 use csd_store::array::OsRecord;
 
@@ -24,6 +25,7 @@ pub(super) fn choose(options: &cli::Up, local: &mut Local, stopped: usize) -> Re
         let root = std::path::absolute(root).map_err(Failure::usage)?;
         let absolute = |key: &PathBuf| std::path::absolute(key).map_err(Failure::usage);
         let wanted = OsRecord {
+            fs: given.os_fs.filter(|fs| *fs != Fs::Ext4).map(|fs| fs.to_string()),
             key: given.os_key.as_ref().map(absolute).transpose()?,
             network: given.os_network.map(|(address, bits)| format!("{address}/{bits}")),
             ..os::record(root, given.os_cpus, given.os_memory, given.os_pids)
@@ -39,7 +41,11 @@ pub(super) fn choose(options: &cli::Up, local: &mut Local, stopped: usize) -> Re
     if let Some(record) = &local.file.os {
         // Found out before a drive is started.
         csd_os::tools::check()?;
-        Wanted::of_record(record, RETRY)?.limits.check()?;
+        let wanted = Wanted::of_record(record, RETRY)?;
+        wanted.limits.check()?;
+        if wanted.fs == Fs::Ocfs2 {
+            csd_os::ocfs2::check()?;
+        }
         if Addresses::of(&local.file)?.is_some() {
             tunnel::check()?;
         }

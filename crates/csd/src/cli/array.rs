@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
+use csd_os::filesystem::Fs;
 
 use super::os::parse_cpus;
 use super::tuning::Tuned;
@@ -102,6 +103,10 @@ pub(crate) struct OsOptions {
     /// Most processes and threads of one [default: 512]
     #[arg(long, value_name = "N", requires = "os")]
     pub(crate) os_pids: Option<u32>,
+    /// File system of /data: ext4, or ocfs2, which other machines mount at the same time [default:
+    /// ext4]. `csd os up --help` has more
+    #[arg(long, alias = "fs", value_name = "KIND", requires = "os")]
+    pub(crate) os_fs: Option<Fs>,
     /// Run OpenSSH for the owners of these public keys, reached by the drives' tunnels from this
     /// host alone: `ssh -F csd-array/ssh_config d0`
     #[arg(long, value_name = "FILE", requires = "os")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use csd_os::filesystem::Fs;
 
 use super::attach::parse_time;
 use crate::units::parse_size;
@@ -12,14 +13,15 @@ use crate::units::parse_size;
 pub(crate) enum Os {
     /// Start the operating system of a drive: a Linux root folder, with /data on the drive's blocks
     ///
-    /// An empty block namespace gets a file system (ext4). While it is mounted, hosts only read the
+    /// An empty block namespace gets a file system. While ext4 is mounted, hosts only read the
     /// blocks. The drive serves its inside (`csd drive serve --inside`) on this machine. Run again,
     /// it starts an operating system that has ended.
     #[command(after_help = "\
 Examples:
   csd os up nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive --root build/os/root
   csd os up d0 --root build/os/root --cpus 0.5 --memory 2G --pids 512
-  csd os up d0 --root build/os/root --key ~/.ssh/id_ed25519.pub")]
+  csd os up d0 --root build/os/root --key ~/.ssh/id_ed25519.pub
+  csd os up nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive --root / --fs ocfs2")]
     Up(Up),
     /// Show operating systems: CPU, memory, processes that were killed for memory, /data
     ///
@@ -59,6 +61,11 @@ pub(crate) struct Up {
     /// Most processes and threads [default: 512]
     #[arg(long, value_name = "N")]
     pub(crate) pids: Option<u32>,
+    /// File system of /data. With ocfs2, other machines mount the drive's blocks at the same time,
+    /// and write them; this machine's kernel needs OCFS2, a registered cluster and an end of the
+    /// drive's tunnel [default: ext4]
+    #[arg(long, value_name = "ext4|ocfs2")]
+    pub(crate) fs: Option<Fs>,
     /// Run OpenSSH for the owners of these public keys; the drive has a tunnel (`csd drive serve
     /// --tunnel-host`) [default: as `csd array up` was given]
     #[arg(long, value_name = "FILE")]

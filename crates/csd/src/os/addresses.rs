@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use csd_store::array::ArrayFile;
+use csd_store::array::{ArrayFile, OsRecord};
 
 use crate::cli::tunnel::parse_network;
 use crate::report::Failure;
@@ -23,7 +23,9 @@ impl Addresses {
     /// # Errors
     /// If the network has no addresses for all drives.
     pub(crate) fn of(file: &ArrayFile) -> Result<Option<Self>, Failure> {
-        let Some(os) = file.os.as_ref().filter(|os| os.key.is_some()) else { return Ok(None) };
+        // OpenSSH and the messages of a shared file system need one.
+        let has_network = |os: &&OsRecord| os.key.is_some() || os.fs.is_some();
+        let Some(os) = file.os.as_ref().filter(has_network) else { return Ok(None) };
         let network = os.network.as_deref().unwrap_or(NETWORK);
         let names = file.all().map(|drive| drive.name.clone()).collect();
         let addresses = Self::new(network, names);

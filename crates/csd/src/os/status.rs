@@ -74,6 +74,7 @@ fn describe(target: &Target<'_>) -> Result<(Vec<String>, Value, Vec<String>), Fa
         "url": url,
         "state": state,
         "root": record.image,
+        "fs": record.fs.to_string(),
         "cpu_s": usage.cpu_s,
         "cpus": limits.cpus,
         "memory_bytes": usage.memory_bytes,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use csd_os::config::Limits;
+use csd_os::filesystem::Fs;
 use csd_os::up::{Options, Started};
 use csd_store::array::OsRecord;
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ const PIDS: u32 = 512;
 pub(crate) struct Wanted {
     pub(crate) image: PathBuf,
     pub(crate) limits: Limits,
+    /// File system of `/data`.
+    pub(crate) fs: Fs,
     /// Public keys that may log in, and their file.
     pub(crate) keys: Option<(String, PathBuf)>,
     /// Longest wait for a drive that is away.
@@ -43,7 +46,15 @@ impl Wanted {
             Some(path) => Some((network::public_keys(path)?, path.clone())),
             None => None,
         };
-        Ok(Self { image: image(&record.root)?, limits, keys, retry })
+        let fs = record.fs.as_deref().map_or(Ok(Fs::default()), str::parse);
+        let fs = fs.map_err(Failure::usage)?;
+        if fs == Fs::Ocfs2 && keys.is_some() {
+            return Err(Failure::usage(
+                "OpenSSH and the messages of OCFS2 both take the inside of the drive's tunnel: \
+                 leave the key out, and reach the programs by `csd os exec`",
+            ));
+        }
+        Ok(Self { image: image(&record.root)?, limits, fs, keys, retry })
     }
 }
 
@@ -65,6 +76,7 @@ pub(crate) fn record(
         millicpus: millicpus.unwrap_or(MILLICPUS),
         memory_bytes: memory_bytes.unwrap_or(MEMORY_BYTES),
         pids: pids.unwrap_or(PIDS),
+        fs: None,
         key: None,
         network: None,
     }
@@ -88,7 +100,8 @@ pub(super) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
         options.pids.or_else(|| before(|kept| kept.pids.into()).and_then(narrow)),
     );
     let key = options.key.clone().or_else(|| kept.as_ref()?.key.clone());
-    let record = OsRecord { key, ..record };
+    let fs = options.fs.map(|fs| fs.to_string()).or_else(|| kept.as_ref()?.fs.clone());
+    let record = OsRecord { key, fs, ..record };
     let wanted = Wanted::of_record(&record, options.retry)?;
     let (mut text, mut drives) = (String::new(), Vec::new());
     for target in &targets {
@@ -105,9 +118,13 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
         let message = format!("drive {}: {}", target.name, failure.message);
         Failure { message, ..failure }
     };
-    let can_run = csd_os::up::check(&target.place, &wanted.image, wanted.limits);
+    let can_run = csd_os::up::check(&target.place, &wanted.image, wanted.limits, wanted.fs);
     can_run.map_err(|error| of_drive(error.into()))?;
-    let ends = Ends::of(target).map_err(of_drive)?.and_then(|ends| ends.addresses());
+    let ends = match wanted.fs {
+        Fs::Ext4 => Ends::of(target).map_err(of_drive)?.and_then(|ends| ends.addresses()),
+        // The kernel of this machine has the inside of the tunnel.
+        Fs::Ocfs2 => None,
+    };
     let keys = wanted.keys.as_ref().map(|(keys, _)| &**keys);
     let tunnel = network::tunnel(target, ends, keys).map_err(of_drive)?;
     let options = Options {
@@ -115,6 +132,7 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
         name: target.name.clone(),
         image: wanted.image.clone(),
         limits: wanted.limits,
+        fs: wanted.fs,
         door: door(target, wanted.retry)?,
         hosts: network::hosts(target, ends.as_ref()),
         tunnel,

@@ -58,6 +58,9 @@ pub struct OsRecord {
     pub memory_bytes: u64,
     /// Most processes and threads of one.
     pub pids: u32,
+    /// File system of `/data`: `ocfs2`; without it ext4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fs: Option<String>,
     /// File of the public keys that may log in; without it there is no network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
