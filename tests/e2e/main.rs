@@ -44,6 +44,9 @@
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
 //! - [`peers`]: drives that work with each other
 //! - [`protected`]: objects with parity, and the loss of their drives
+//! - [`protected_faults`]: full media, damaged entries and the media of others
+//! - [`lost_drives`]: runs over protected objects while drives are lost
+//! - [`codes`]: codes that survive the loss of most drives
 //! - [`repair`]: lost and damaged pieces that are made again
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
@@ -57,6 +60,7 @@ mod bench;
 mod bench_ec;
 mod capacity;
 mod characterize;
+mod codes;
 mod contest;
 mod drive_status;
 mod failures;
@@ -69,6 +73,7 @@ mod kernels;
 mod kv;
 mod lifecycle;
 mod log;
+mod lost_drives;
 mod machines;
 mod media;
 mod memory;
@@ -90,6 +95,7 @@ mod pace;
 mod peers;
 mod programs;
 mod protected;
+mod protected_faults;
 mod proxy;
 mod range;
 mod reconnect;

@@ -169,6 +169,27 @@ pub enum Error {
         /// Number of pieces that it needs.
         needed: usize,
     },
+    /// Too few drives vote for a change of a name that more than a majority must hold.
+    #[error(
+        "object {name:?} survives the loss of {losses} drives, so each change of its name needs \
+         {needed} of {drives} drives, and {up} are up and vote: bring drives back, or choose fewer \
+         parity pieces; {}",
+        .down.join("; ")
+    )]
+    Writers {
+        /// The name.
+        name: String,
+        /// Number of losses that the name survives.
+        losses: usize,
+        /// Number of drives that must hold its entries.
+        needed: usize,
+        /// Number of drives of the array.
+        drives: usize,
+        /// Number of drives that are up and vote.
+        up: usize,
+        /// Drives that are down, each with its reason.
+        down: Vec<String>,
+    },
     /// Another writer of the name won, earlier or later.
     #[error("another put or rm of object {name:?} was under way and won")]
     Overtaken {

@@ -86,7 +86,7 @@ impl Objects {
     /// Connects to the drives of an array file.
     ///
     /// # Errors
-    /// If the file cannot be used, or no majority of the drives is up.
+    /// If the file cannot be used, or no drive is up.
     pub fn connect(array: &Path, options: Options) -> Result<Self, Error> {
         let config =
             Config { name: "csd-fs".to_owned(), compute_yields: false, ..Config::default() };
@@ -281,7 +281,7 @@ impl Objects {
         let (plan, options) = (Plan::new(&file), self.options.clone());
         let done = self.hosted.door().call(CORE, move || async move {
             let array = Array::connect(&plan, &options).await;
-            array.require_majority()?;
+            array.require(1)?;
             // The array before lives until its last call has ended.
             set_core_local(Rc::new(array));
             Ok::<_, array::Error>(())

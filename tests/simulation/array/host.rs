@@ -29,6 +29,12 @@ pub struct Shared {
     pub history: History,
     /// True if hosts repair objects, and put some on blocks.
     pub repairing: bool,
+    /// True if hosts protect objects from the loss of four drives as well.
+    pub codes: bool,
+    /// Names that were looked up while four drives were out of reach.
+    pub found_by_two: u64,
+    /// Names that could not be looked up meanwhile.
+    pub unfound: Vec<usize>,
     /// True when the hosts shall end.
     pub stopping: bool,
     /// By drive: number of the medium, a new one whenever it was emptied or put back.
@@ -120,7 +126,9 @@ async fn operate(host: usize, array: &Array, known: &Known) {
 
 async fn protect(array: &Array, name: usize, known: &Known) -> Told {
     let progress = Arc::new(|_| {}) as object::Progress;
-    match object::protect(array, &name_of(name), scheme(4, 2), &progress).await {
+    let is_strong = known.borrow().codes && random_u64().is_multiple_of(2);
+    let code = if is_strong { scheme(2, 4) } else { scheme(4, 2) };
+    match object::protect(array, &name_of(name), code, &progress).await {
         Ok(_) => {
             known.borrow_mut().protected += 1;
             Told::Done
@@ -173,7 +181,7 @@ async fn compare(array: &Array, media: &[Medium], name: usize, told: Told) -> Op
 /// Checks that a write quorum of the media holds the newest entry of every name whose last change
 /// was acknowledged. Returns false if a drive cannot be read.
 async fn count_copies(known: &Known) -> bool {
-    let mut epochs: BTreeMap<Key, Vec<u64>> = BTreeMap::new();
+    let mut held: BTreeMap<Key, Vec<(u64, usize)>> = BTreeMap::new();
     for index in 0..DRIVES {
         let connected = Controller::connect(&address(index), &options()).await;
         let Ok(kv) = connected.and_then(|controller| Kv::open(&controller, 3)) else {
@@ -181,15 +189,15 @@ async fn count_copies(known: &Known) -> bool {
         };
         let Some(entries) = entries_on(&kv).await else { return false };
         for (key, entry) in entries {
-            epochs.entry(key).or_default().push(entry.epoch);
+            held.entry(key).or_default().push((entry.epoch, entry.losses()));
         }
     }
     let mut known = known.borrow_mut();
     for name in (0..NAMES).filter(|name| known.history.is_settled(*name)).collect::<Vec<_>>() {
-        let held = epochs.remove(&catalogue::key(&name_of(name))).unwrap_or_default();
-        let newest = held.iter().max().copied().unwrap_or(0);
-        let copies = held.iter().filter(|epoch| **epoch == newest).count();
-        if copies < Quorum::new(DRIVES, 0).write() {
+        let held = held.remove(&catalogue::key(&name_of(name))).unwrap_or_default();
+        let (newest, losses) = held.iter().max().copied().unwrap_or_default();
+        let copies = held.iter().filter(|(epoch, _)| *epoch == newest).count();
+        if copies < Quorum::new(DRIVES, losses).write() {
             let text = format!("{}: only {copies} copies of epoch {newest}", name_of(name));
             known.history.violations.push(text);
         }
@@ -197,7 +205,7 @@ async fn count_copies(known: &Known) -> bool {
     true
 }
 
-fn name_of(name: usize) -> String {
+pub fn name_of(name: usize) -> String {
     format!("object {name}")
 }
 
@@ -226,6 +234,7 @@ async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Tol
         protect: match content % 4 {
             0 => Some(scheme(4, 2)),
             1 => Some(scheme(2, 2)),
+            3 if known.borrow().codes => Some(scheme(2, 4)),
             _ => None,
         },
     };
@@ -250,7 +259,7 @@ impl Write for Sink {
     }
 }
 
-async fn get(array: &Array, name: usize, known: &Known) -> Told {
+pub async fn get(array: &Array, name: usize, known: &Known) -> Told {
     let entry = match object::lookup(array, &name_of(name)).await {
         Ok(entry) => entry,
         Err(error) => return refused(&error),

@@ -15,6 +15,7 @@
 //! and after the last one of each object with enough pieces, the media hold all of them
 //! (`repair.rs`). A seed is a whole run.
 
+mod codes;
 mod history;
 mod host;
 mod pieces;
@@ -212,6 +213,9 @@ impl Lane {
     }
 
     fn fault(&mut self) {
+        if self.known.borrow().codes && self.draw(0..3) == 0 {
+            return self.leave_two();
+        }
         let host = usize::try_from(self.draw(0..HOSTS as u64)).unwrap();
         let (index, span) = (self.draw_drive(), Duration::from_millis(self.draw(1..4000)));
         let kind = self.draw(0..6);
@@ -269,6 +273,7 @@ impl Lane {
         self.known.borrow_mut().stopping = true;
         self.wait("hosts", || self.hosts.iter().all(|host| !self.world.is_running(*host)));
         self.world.crash(self.warden);
+        self.read_with_two();
         self.read_back();
         let known = self.known.borrow();
         self.faults.swaps = known.swapped;

@@ -152,6 +152,8 @@ fn report(
     mut warnings: Vec<String>,
 ) -> Report {
     let first = &outcomes[0];
+    warnings.extend(outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()));
+    warnings.dedup();
     let names: Vec<&String> = task.inputs.iter().map(|entry| &entry.name).collect();
     let records = match task.records() {
         Records::Elements => "elements",

@@ -11,12 +11,13 @@ pub(crate) mod text;
 
 use std::sync::Arc;
 
+use csd_initiator::Options;
 use csd_kernels::kernel::Description;
 use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Stored};
-use csd_store::run::{self, Answer, Job, Mode, Outcome, OutputObject, RunOptions};
+use csd_store::run::{self, Answer, Failed, Job, Mode, Outcome, OutputObject, RunOptions};
 use serde_json::{Value, json};
 
 use crate::account;
@@ -125,53 +126,59 @@ impl RunContext<'_> {
         with_plan(&self.plan, self.context.options()?, command)
     }
 
-    /// Runs the job in one mode.
+    /// Runs the job in one mode. If drives of protected inputs are lost, an output object cannot
+    /// lie where they do: the run begins again, with an object on the other drives.
     fn one(
         &self,
         mode: Mode,
         output: Option<String>,
     ) -> Result<(Outcome, Option<Stored>), Failure> {
-        let output_object = match output {
-            Some(name) => {
-                let job = Arc::clone(&self.job);
-                let begun = self.with_array(async move |array: &Array| {
-                    Ok(OutputObject::begin(array, &name, &job).await?)
-                });
-                Some(begun?)
+        let options = self.context.options()?;
+        let Some(name) = output else { return Ok((self.attempt(mode, &options, None)?, None)) };
+        let (mut lost, mut reasons) = (Vec::new(), Vec::new());
+        loop {
+            let (job, name, without) = (Arc::clone(&self.job), name.clone(), lost.clone());
+            let output_object = self.with_array(async move |array: &Array| {
+                Ok(OutputObject::begin(array, &name, &job, &without).await?)
+            })?;
+            let failed = match self.attempt(mode, &options, Some(&output_object)) {
+                Ok(mut outcome) => {
+                    let stored = self.seal(output_object, outcome.answer.clone())?;
+                    outcome.warnings.splice(0..0, reasons);
+                    return Ok((outcome, Some(stored)));
+                }
+                Err(failed) => failed,
+            };
+            let abandoned = self.with_array(async move |array: &Array| {
+                output_object.abandon(array).await;
+                Ok(())
+            });
+            // The user must see the first error.
+            let _seen = abandoned;
+            let mut more = failed.lost();
+            more.retain(|(drive, _)| !lost.contains(drive));
+            if more.is_empty() || !self.job.can_lose_drives() {
+                return Err(failed.into());
             }
-            None => None,
-        };
+            for (drive, why) in more {
+                reasons.push(format!("{why}; the run began again without it"));
+                lost.push(drive);
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        mode: Mode,
+        options: &Options,
+        output: Option<&OutputObject>,
+    ) -> Result<Outcome, Failed> {
         let bar = Bar::new(self.context, &format!("on {mode}"), self.length());
         let cores = usize::from(self.ways.cores.unwrap_or(1));
         let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
         let drive_cores = self.ways.drive_cores.unwrap_or(1);
         let run_options = RunOptions { mode, cores, drive_cores, ranks, progress };
-        let (config, options) = (runtime(), self.context.options()?);
-        let ran = run::run(
-            &config,
-            &self.plan,
-            &options,
-            &self.job,
-            output_object.as_ref(),
-            &run_options,
-        );
-        drop(bar);
-        let Some(output_object) = output_object else { return Ok((ran?, None)) };
-        match ran {
-            Ok(outcome) => {
-                let stored = self.seal(output_object, outcome.answer.clone())?;
-                Ok((outcome, Some(stored)))
-            }
-            Err(failed) => {
-                let abandoned = self.with_array(async move |array: &Array| {
-                    output_object.abandon(array).await;
-                    Ok(())
-                });
-                // The user must see the first error.
-                let _seen = abandoned;
-                Err(failed.into())
-            }
-        }
+        run::run(&runtime(), &self.plan, options, &self.job, output, &run_options)
     }
 
     fn seal(&self, output_object: OutputObject, answer: Answer) -> Result<Stored, Failure> {

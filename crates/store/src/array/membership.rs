@@ -49,19 +49,19 @@ async fn read(drive: &Drive, key: &Key) -> Result<Held<Buffer>, Error> {
     }
 }
 
-/// Registers the present life of every voting drive: on the drive, and with the others. Does
-/// nothing if they are registered.
+/// Registers the present life of every voting drive: on the drive, and with `needed` drives
+/// together. Does nothing if they are registered.
 ///
 /// # Errors
 /// A drive's error; [`Error::TooFew`]; [`Error::Vote`] if a drive has lost its vote since the array
 /// was connected; [`Error::Restless`].
-pub(crate) async fn register(array: &Array) -> Result<(), Error> {
-    if !array.guards.slots || array.registered.get() {
+pub(crate) async fn register(array: &Array, needed: usize) -> Result<(), Error> {
+    if !array.guards.slots || array.registered.get() >= needed {
         return Ok(());
     }
     for _ in 0..ATTEMPTS {
         let seen = look_at_all(array).await;
-        array.require_majority()?;
+        array.require(needed)?;
         let voters = array.voters();
         let Verdict { mut roster, votes, .. } = judge(&seen, array.uuid);
         for drive in &voters {
@@ -70,9 +70,9 @@ pub(crate) async fn register(array: &Array) -> Result<(), Error> {
             }
         }
         if add_lives(&voters, &seen, &mut roster).await?
-            && enroll(array.quorum().write(), &voters, &seen, &roster).await?
+            && enroll(needed, &voters, &seen, &roster).await?
         {
-            array.registered.set(true);
+            array.registered.set(needed);
             return Ok(());
         }
     }

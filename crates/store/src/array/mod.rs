@@ -73,8 +73,8 @@ pub struct Array {
     guards: Guards,
     /// True if a drive that is up has never been registered.
     is_new: bool,
-    /// True once the lives of the voting drives are registered.
-    registered: Cell<bool>,
+    /// Number of drives that are known to hold the lives of the voting drives.
+    registered: Cell<usize>,
     /// Drives that have lost their vote on this connection.
     silenced: RefCell<BTreeSet<usize>>,
 }
@@ -168,7 +168,7 @@ impl Array {
             let (name, url) = (planned.name.clone(), planned.url.clone());
             slots.push(DriveSlot { name, url, link: link.await.map(Rc::new), vote: Ok(()) });
         }
-        let (registered, silenced) = (Cell::new(false), RefCell::default());
+        let (registered, silenced) = (Cell::new(0), RefCell::default());
         let (patience, uuid, guards, is_new) = (PATIENCE, plan.uuid, GUARDED, false);
         Self { slots, patience, uuid, guards, is_new, registered, silenced }
     }
@@ -204,7 +204,7 @@ impl Array {
     fn of(&self, slots: Vec<DriveSlot>) -> Self {
         let silenced = self.silenced.clone();
         let (patience, uuid, guards, is_new) = (self.patience, self.uuid, self.guards, self.is_new);
-        Self { slots, patience, uuid, guards, is_new, registered: Cell::new(false), silenced }
+        Self { slots, patience, uuid, guards, is_new, registered: Cell::new(0), silenced }
     }
 
     /// Returns the guards in force.
@@ -253,7 +253,13 @@ impl Array {
     /// Returns the quorums of the catalogue.
     #[must_use]
     pub fn quorum(&self) -> Quorum {
-        Quorum::new(self.slots.len(), 0)
+        self.quorum_of(0)
+    }
+
+    /// Returns the quorums of a name that must survive the loss of so many drives.
+    #[must_use]
+    pub fn quorum_of(&self, losses: usize) -> Quorum {
+        Quorum::new(self.slots.len(), losses)
     }
 
     /// Returns the drives that are down or do not vote, each with its reason.
@@ -295,17 +301,26 @@ impl Array {
     /// there is a drive that was never registered.
     #[must_use]
     pub fn readers(&self) -> usize {
-        let quorum = self.quorum();
+        self.readers_of(0)
+    }
+
+    /// Returns the number of drives that must answer a reader of a name that must survive the loss
+    /// of so many drives.
+    #[must_use]
+    pub fn readers_of(&self, losses: usize) -> usize {
+        let quorum = self.quorum_of(losses);
         if self.is_new { quorum.majority().max(quorum.read()) } else { quorum.read() }
     }
 
     /// Checks that so many drives are up and vote.
     pub(crate) fn require(&self, needed: usize) -> Result<(), Error> {
-        let up = self.voters().len();
-        if up >= needed {
-            return Ok(());
-        }
-        Err(Error::TooFew { up, drives: self.slots.len(), needed, down: self.down() })
+        if self.voters().len() >= needed { Ok(()) } else { Err(self.too_few(needed)) }
+    }
+
+    /// Returns the error of a command that needs so many drives.
+    pub(crate) fn too_few(&self, needed: usize) -> Error {
+        let (up, drives) = (self.voters().len(), self.slots.len());
+        Error::TooFew { up, drives, needed, down: self.down() }
     }
 
     /// Closes all connections in order.

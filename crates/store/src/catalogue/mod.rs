@@ -15,12 +15,17 @@
 //! command after the last one had come, on the same connection: then all of them were in force at
 //! one moment, and a drive that forgets later finds the entry with the others (`rebuild`).
 //!
+//! A name whose object survives the loss of more drives than a majority's entry does is held by
+//! more drives, from then on ([`Entry::losses`]). So its newest entry among few answers tells how
+//! many answers suffice: a later entry would be on one of these drives.
+//!
 //! Does not handle chunks. Invariants: a name's epoch only grows, on every drive; a staged entry
-//! never follows a sealed one, so it hides none.
+//! never follows a sealed one, so it hides none; the losses that a name survives never fall.
 
 mod claim;
 mod entry;
 pub mod grow;
+mod holders;
 pub mod rebuild;
 
 use std::rc::Rc;
@@ -33,6 +38,9 @@ use csd_reactor::{Buffer, sleep};
 use crate::array::{Array, Drive, membership};
 use crate::error::Error;
 use claim::{Claimed, Claims, Standing, on_all};
+
+pub(crate) use entry::are_protected;
+pub(crate) use holders::needed as holders_needed;
 
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub use entry::{
@@ -77,7 +85,7 @@ impl Found {
 /// # Errors
 /// When fewer than a read quorum give a sound answer: the error of one of the others.
 pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
-    array.require_readers()?;
+    array.require(1)?;
     let (key, asked) = (*key, name.to_owned());
     let answers = on_all(array, move |drive| {
         let name = asked.clone();
@@ -96,9 +104,11 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
             }
         }
     }
+    let needed = array.readers_of(found.newest().map_or(0, Entry::losses));
     match failed {
-        Some(error) if found.answers.len() < array.readers() => Err(error),
-        _ => Ok(found),
+        _ if found.answers.len() >= needed => Ok(found),
+        Some(error) => Err(error),
+        None => Err(array.too_few(needed).into()),
     }
 }
 
@@ -172,7 +182,7 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
                 sleep(PAUSE).await;
             }
             Standing::Won(entry) => {
-                membership::register(array).await?;
+                membership::register(array, holders::needed(array, &entry)).await?;
                 put_down(array, &entry).await?;
                 waited = Duration::ZERO;
             }
@@ -189,7 +199,8 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
 ///
 /// # Errors
 /// [`Error::Overtaken`] when another writer changed the name in the meantime, [`Error::Undecided`]
-/// when only drives that are down can tell, or the errors of [`read`].
+/// when only drives that are down can tell, [`Error::Writers`] when fewer drives vote than the name
+/// needs, or the errors of [`read`].
 ///
 /// # Panics
 /// When a staged entry would follow a sealed one: callers check the ground.
@@ -200,10 +211,12 @@ pub async fn write(
 ) -> Result<Vec<String>, Error> {
     let is_sealed = ground.found.newest().is_some_and(|below| below.state == State::Sealed);
     assert!(entry.state != State::Staged || !is_sealed, "a staged entry hides no sealed one");
-    membership::register(array).await?;
+    let mut claimed = entry.clone();
+    claimed.survives = holders::survives(array, entry, ground.found.newest());
+    holders::require(array, &claimed)?;
+    membership::register(array, holders::needed(array, &claimed)).await?;
     let overtaken = || Error::Overtaken { name: entry.name.clone() };
     let (base, mut ground) = (ground.base(), ground.clone());
-    let mut claimed = entry.clone();
     let holders = loop {
         claimed.epoch = ground.epoch;
         if let Claimed::Won(holders) = claim::claim(array, &claimed, ground.contested).await? {
@@ -234,7 +247,7 @@ pub async fn write(
             Err(error) => failures.push(error),
         }
     }
-    enough(array, confirmed, &mut failures)?;
+    holders::enough(array, entry, confirmed, &mut failures)?;
     Ok(failures.iter().map(ToString::to_string).collect())
 }
 
@@ -264,7 +277,7 @@ async fn put_down(array: &Array, entry: &Entry) -> Result<Down, Error> {
             (_, Err(error)) => failures.push(error),
         }
     }
-    enough(array, acknowledged.len(), &mut failures)?;
+    holders::enough(array, entry, acknowledged.len(), &mut failures)?;
     Ok(Down { acknowledged, failures })
 }
 
@@ -279,16 +292,6 @@ pub(crate) async fn store_entry(drive: &Drive, entry: &Entry, options: u8) -> Re
         Ok(()) => Ok(true),
         Err(error) if error.status() == Some(Status::NOT_NEWER) => Ok(false),
         Err(error) => Err(Error::command(drive, error)),
-    }
-}
-
-/// Checks that a write quorum succeeded.
-fn enough(array: &Array, count: usize, failures: &mut Vec<Error>) -> Result<(), Error> {
-    let needed = array.quorum().write();
-    match count >= needed {
-        true => Ok(()),
-        false if failures.is_empty() => Ok(array.require(needed)?),
-        false => Err(failures.remove(0)),
     }
 }
 
@@ -364,6 +367,7 @@ mod tests {
             placement: Placement::Kv,
             digest: [0; 32],
             sums: Vec::new(),
+            survives: 0,
             protection: None,
         }
     }

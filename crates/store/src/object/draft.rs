@@ -145,6 +145,7 @@ fn stage(name: &str, shape: Shape) -> Entry {
         },
         digest: [0; 32],
         sums: Vec::new(),
+        survives: 0, // set when it is written
         protection: shape.protection,
     }
 }

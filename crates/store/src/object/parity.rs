@@ -29,16 +29,7 @@ pub(super) fn plan(
     }
     let needed = layout::width(scheme, members.len()) + 1;
     array.require(needed)?;
-    let losses = slots - array.quorum().read();
-    if scheme.parity() > losses {
-        let why = format!(
-            "{scheme} survives the loss of {} drives, but the names of an array of {slots} drives \
-             survive that of {losses}: choose fewer parity pieces, or add drives",
-            scheme.parity()
-        );
-        return Err(Error::Protection { why });
-    }
-    let mut group: Vec<u16> = array.drives().map(|drive| small(drive.index)).collect();
+    let mut group: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
     group.extend(members.iter().filter(|member| !group.contains(member)).collect::<Vec<_>>());
     // Drives that are down take part only if there are too few others; their pieces are missing.
     let down: Vec<u16> = (0..slots).map(small).filter(|drive| !group.contains(drive)).collect();

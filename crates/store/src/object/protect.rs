@@ -44,7 +44,8 @@ pub async fn protect(
         let is_same = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(&before);
         let mut entry = before.clone();
         // The last entry of an interrupted command may be on too few drives.
-        if ground.found.answers.iter().filter(is_same).count() < array.quorum().write() {
+        let holders = ground.found.answers.iter().filter(is_same).count();
+        if holders < catalogue::holders_needed(array, &before) {
             random_bytes(&mut entry.writer);
             warnings.extend(catalogue::write(array, &mut entry, &ground).await?);
         }

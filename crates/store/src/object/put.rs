@@ -93,7 +93,8 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
         let chunk_bytes = chunk_bytes.into();
         return Err(layout::Error::ChunkBytes { chunk_bytes, largest: value_bytes_max }.into());
     }
-    let mut members: Vec<u16> = array.drives().map(|drive| small(drive.index)).collect();
+    // A drive without a vote may belong to another array.
+    let mut members: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
     // A protected object is never whole: each piece of a stripe needs a drive of its own.
     let whole = matches!(options.arrange, Arrange::Whole) && options.protect.is_none();
     if whole {

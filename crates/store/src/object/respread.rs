@@ -23,7 +23,7 @@ use crate::layout;
 pub(super) fn members(array: &Array, entry: &Entry) -> Result<Vec<u16>, Error> {
     array.drive(entry.members[0].into())?;
     let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
-    Ok(array.drives().map(|drive| small(drive.index)).collect())
+    Ok(array.voters().iter().map(|drive| small(drive.index)).collect())
 }
 
 /// Copies the chunks of `entry` to the drives of their stripes with parity, and makes it the entry

@@ -44,7 +44,7 @@ pub(super) async fn revise(
         change(&mut revised);
         let holds = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(newest);
         let holders = ground.found.answers.iter().filter(holds).count();
-        if revised == *newest && holders >= array.quorum().write() {
+        if revised == *newest && holders >= catalogue::holders_needed(array, newest) {
             return Ok(Revised::Done(Box::new(revised)));
         }
         random_bytes(&mut revised.writer);

@@ -12,9 +12,9 @@ use csd_kernels::kernel::{self, Position};
 use csd_kernels::page_rank::Progress as Step;
 use csd_kernels::program::Program;
 use csd_reactor::sync::Barrier;
-use csd_reactor::{Buffer, CoreId, random_u64};
+use csd_reactor::{CoreId, random_u64};
 
-use super::cores::CorePart;
+use super::cores::{self, CorePart};
 use super::drives;
 use super::host;
 use super::lease::Leases;
@@ -25,11 +25,9 @@ use super::queue::{Queue, Taken};
 use super::rank::Ranking;
 use super::tally::Tally;
 use super::target::Target;
-use super::work::{self, Common, Done, MemberError, Work};
+use super::work::{self, AllPieces, Common, Done, MemberError, Work};
 use super::{Answer, Error, Job, Mode, RunOptions};
-use crate::array::{Array, Drive, Plan};
-use crate::catalogue::Entry;
-use crate::object::Pieces;
+use crate::array::{Array, Plan};
 
 /// State shared by the cores of a run.
 pub(super) struct Shared {
@@ -39,9 +37,8 @@ pub(super) struct Shared {
     pub(super) run_options: RunOptions,
     pub(super) target: Target,
     ledger: Arc<Ledger>,
-    /// True if the host can compute what lost drives hold: all inputs are protected. An output
-    /// object needs its drives, because its chunks belong there.
-    pub(super) takes_over: bool,
+    /// True if the host takes over the units of lost drives.
+    takes_over: bool,
     /// Answers of the step so far.
     tally: Mutex<Tally>,
     barrier: Barrier,
@@ -73,8 +70,7 @@ impl Shared {
         run_options: &RunOptions,
     ) -> Self {
         let target = target.unwrap_or_else(|| Target::without_object(job));
-        let is_protected = job.inputs.iter().all(|entry| entry.protected().is_some());
-        let takes_over = is_protected && !matches!(target, Target::Object { .. });
+        let takes_over = job.can_lose_drives() && !matches!(target, Target::Object { .. });
         let step = (Arc::new(Queue::new(job.piles())), Arc::default());
         Self {
             plan: plan.clone(),
@@ -100,11 +96,6 @@ impl Shared {
 
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
-    }
-
-    /// Returns true if work is missing because drives are lost.
-    fn has_gaps(&self) -> bool {
-        self.ledger.has_losses() && !self.takes_over
     }
 
     /// Returns the answer, and the number of bytes that went into it.
@@ -155,36 +146,11 @@ pub(super) struct StepContext {
     /// Programs of this core that have finished a part and can be reused for another one of the
     /// step.
     pub(super) idle: RefCell<Vec<Box<dyn Program>>>,
-    /// Pieces of each input, if the host takes over.
-    pieces: AllPieces,
 }
-
-/// Pieces of each protected input.
-type AllPieces = Rc<Vec<Rc<Pieces>>>;
 
 impl StepContext {
     pub(super) fn job(&self) -> &Job {
         &self.shared.job
-    }
-
-    /// Returns a chunk of an input that was read from a member; computes it if it could not be read
-    /// and the host takes over.
-    ///
-    /// # Errors
-    /// The error of the reading, or [`Error::Lost`].
-    pub(super) async fn or_computed(
-        &self,
-        (input, member): (usize, usize),
-        chunk: u32,
-        read: Result<Buffer, Error>,
-    ) -> Result<Buffer, Error> {
-        match read {
-            Err(error) if self.common.takes_over && error.is_of_piece() => {
-                self.common.lose(member, &error, None);
-                self.pieces[input].chunk(chunk).await
-            }
-            read => read,
-        }
     }
 
     /// Adds the answer of an execution over `taken`, whose items are at `position`; returns the
@@ -201,8 +167,8 @@ impl StepContext {
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect_drives(&shared.plan, &shared.options).await;
     let members = &shared.job.inputs[0].members;
-    let takes_over = shared.takes_over;
-    let links = Link::all(&array, &shared.plan, &shared.options, members, takes_over);
+    let can_compute = shared.job.can_lose_drives();
+    let links = Link::all(&array, &shared.plan, &shared.options, members, can_compute);
     if links.is_err() {
         shared.fail();
     }
@@ -213,26 +179,14 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         return Ok(CorePart::begin(&[]));
     }
     let links = Rc::new(links?);
-    let pieces = pieces(&array, &shared);
-    let is_other = |drive: &&Rc<Drive>| takes_over && !members.contains(&small(drive.index));
-    let others: Vec<Rc<Drive>> = array.drives().filter(is_other).cloned().collect();
+    let pieces = work::pieces(&array, &shared.job.inputs);
+    let others = if can_compute { cores::others(&array, members) } else { Vec::new() };
     let part = CorePart::begin(&links);
     let worked = steps(core, (&links, &pieces), &shared).await;
     let part = part.end(&links).with(&others);
     drop(links);
     array.disconnect().await;
     worked.map(|()| part)
-}
-
-fn small(index: usize) -> u16 {
-    u16::try_from(index).expect("an array has at most 1024 drives")
-}
-
-/// Returns the pieces of each input; none if the host does not take over.
-fn pieces(array: &Array, shared: &Shared) -> AllPieces {
-    let of = |entry: &Entry| Pieces::new(array, &Rc::new(entry.clone()));
-    let inputs = shared.job.inputs.iter().filter(|_| shared.takes_over);
-    Rc::new(inputs.filter_map(of).collect())
 }
 
 /// Links to the drives of a run's members, and the pieces of its inputs.
@@ -263,7 +217,7 @@ async fn steps(core: CoreId, reach: Reach<'_>, shared: &Arc<Shared>) -> Result<(
         }
     }
     if let Ok(Some(leases)) = leases {
-        let over = failure.is_some() || shared.has_gaps();
+        let over = failure.is_some() || shared.ledger.has_losses();
         failure = failure.or(leases.finish(over).await.err());
     }
     failure.map_or(Ok(()), Err)
@@ -280,11 +234,11 @@ fn context(
         links: Rc::clone(links),
         ledger: Arc::clone(&shared.ledger),
         progress: Arc::clone(&shared.run_options.progress),
+        pieces: Rc::clone(pieces),
         takes_over: shared.takes_over,
     };
     let (shared, holder) = (Arc::clone(shared), shared.state().holder);
-    let pieces = Rc::clone(pieces);
-    Rc::new(StepContext { common, shared, vector, holder, idle: RefCell::default(), pieces })
+    Rc::new(StepContext { common, shared, vector, holder, idle: RefCell::default() })
 }
 
 /// Prepares the first step: leases the drives' memory if the job needs it, and computes the first
@@ -301,7 +255,7 @@ async fn prepare(reach: Reach<'_>, shared: &Arc<Shared>) -> Result<Option<Leases
         memory::check(links, memory_bytes)?;
         let holder = random_u64().max(1);
         shared.state().holder = holder;
-        leases = Some(Leases::take(links, holder).await?);
+        leases = Some(Leases::take(links, holder, shared.takes_over).await?);
     }
     let begun = async {
         if shared.job.has_row_sums() {
@@ -332,7 +286,7 @@ async fn publish(reach: Reach<'_>, shared: &Arc<Shared>) -> Result<(), Error> {
 
 /// Ends a step: sets the answer, or the next step.
 fn lead(shared: &Shared) {
-    let lost = shared.has_gaps();
+    let lost = shared.ledger.has_losses();
     let mut state = shared.state();
     let tally = std::mem::take(&mut *shared.tally());
     state.bytes += tally.bytes;

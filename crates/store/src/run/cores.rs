@@ -6,7 +6,7 @@ use csd_reactor::{Config, CoreId, Instant, now};
 
 use super::link::{Link, traffic};
 use super::{Error, Failed};
-use crate::array::Drive;
+use crate::array::{Array, Drive};
 
 /// Contribution of one core to an outcome.
 pub(super) struct CorePart {
@@ -27,11 +27,17 @@ impl CorePart {
         Self { end: now(), crossed_bytes, ..self }
     }
 
-    /// Adds the traffic of drives that the core connected to for this run only.
+    /// Adds the traffic of drives that have only pieces, and no chunks of their own in the run.
     pub(super) fn with(self, others: &[Rc<Drive>]) -> Self {
         let crossed: u64 = others.iter().map(|drive| traffic(drive)).sum();
         Self { crossed_bytes: self.crossed_bytes + crossed, ..self }
     }
+}
+
+/// Returns the drives that are no members.
+pub(super) fn others(array: &Array, members: &[u16]) -> Vec<Rc<Drive>> {
+    let is_member = |drive: &Rc<Drive>| members.iter().any(|m| usize::from(*m) == drive.index);
+    array.drives().filter(|drive| !is_member(drive)).cloned().collect()
 }
 
 fn crossed_bytes(links: &[Link]) -> u64 {

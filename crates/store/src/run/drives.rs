@@ -214,6 +214,7 @@ mod tests {
             placement,
             digest: [0; 32],
             sums: Vec::new(),
+            survives: 0,
             protection: None,
         }
     }

@@ -13,6 +13,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::core::StepContext;
 use super::drives;
+use super::link::Link;
 use super::queue::Taken;
 use super::tally;
 use super::target::Target;
@@ -108,11 +109,23 @@ async fn read_all(
             pending.push_back(spawn(Class::Foreground, async move {
                 let read = async |drive: &Rc<_>| read_chunk(drive, &entry, chunk).await;
                 let read = context.common.links[member].run(read).await;
-                context.or_computed((input, member), chunk, read).await
+                context.common.or_computed((input, member), chunk, read).await
             }));
         }
         let Some(chunk) = pending.pop_front() else { return Ok(chunks) };
         chunks.push(chunk.await?);
+    }
+}
+
+/// Returns the link to the drive of a chunk of the output.
+fn link<'a>(context: &'a StepContext, taken: &Taken, number: u32) -> &'a Link {
+    let links = &context.common.links;
+    match context.shared.target.drive(taken, number) {
+        None => &links[taken.member],
+        Some(drive) => {
+            let found = links.iter().find(|link| link.index() == usize::from(drive));
+            found.expect("the output lies on drives of the inputs")
+        }
     }
 }
 
@@ -130,7 +143,7 @@ async fn store_all(
             let stored = drive.objects.store(&key, vec![Buffer::from_slice(chunk)], 0).await;
             stored.map_err(|error| Error::command(drive, error))
         };
-        context.common.links[taken.member].run(store).await?;
+        link(context, taken, number).run(store).await?;
         number += stride;
     }
     Ok(())

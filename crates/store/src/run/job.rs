@@ -8,7 +8,7 @@ use csd_kernels::kernel::{
 };
 use csd_nvme::execute::CHUNKS_MAX;
 
-use crate::catalogue::Entry;
+use crate::catalogue::{self, Entry};
 use crate::error::InvalidJob;
 use crate::layout::{Kind, Parts, Run};
 
@@ -91,6 +91,12 @@ impl Job {
     pub fn sample(&self, chunks: u32) -> Self {
         assert!(!self.by_parts(), "parts are not cut");
         Self { sample: Some(chunks), ..self.clone() }
+    }
+
+    /// Returns true if a run can do without some drives: all inputs are protected.
+    #[must_use]
+    pub fn can_lose_drives(&self) -> bool {
+        catalogue::are_protected(&self.inputs)
     }
 
     /// Returns the name of the kernel.

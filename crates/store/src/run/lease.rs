@@ -27,20 +27,26 @@ const KEY: [u8; 1] = [0x04];
 pub(super) struct Leases {
     links: Rc<Vec<Link>>,
     holder: u64,
+    may_lose: bool,
     over: Rc<Cell<bool>>,
 }
 
 impl Leases {
-    /// Leases the memory of every member's drive for `holder`, a number unique to the run.
-    pub(super) async fn take(links: &Rc<Vec<Link>>, holder: u64) -> Result<Self, Error> {
+    /// Leases the memory of every member's drive for `holder`, a number unique to the run. A run
+    /// that `may_lose` drives goes on without the memory of those that are lost.
+    pub(super) async fn take(
+        links: &Rc<Vec<Link>>,
+        holder: u64,
+        may_lose: bool,
+    ) -> Result<Self, Error> {
         let over = Rc::new(Cell::new(false));
-        let leases = Self { links: Rc::clone(links), holder, over };
+        let leases = Self { links: Rc::clone(links), holder, may_lose, over };
         for member in 0..links.len() {
             if links[member].is_lost() {
                 continue;
             }
             let taken = links[member].run(async |drive| take(drive, holder).await).await;
-            if let Err(error) = taken {
+            if let Err(error) = taken.or_else(|error| leases.unless_lost(error)) {
                 leases.over.set(true);
                 leases.give_back(member).await;
                 return Err(error);
@@ -51,6 +57,10 @@ impl Leases {
         Ok(leases)
     }
 
+    fn unless_lost(&self, error: Error) -> Result<(), Error> {
+        if self.may_lose && error.is_lost() { Ok(()) } else { Err(error) }
+    }
+
     /// Checks that no other run has had the memory of a drive, unless the run `has_failed`, and
     /// gives up all leases.
     ///
@@ -59,7 +69,8 @@ impl Leases {
     pub(super) async fn finish(self, has_failed: bool) -> Result<(), Error> {
         let mut confirmed = Ok(());
         for link in self.links.iter().filter(|link| !has_failed && !link.is_lost()) {
-            confirmed = link.run(async |drive| hold(drive, self.holder).await).await;
+            let held = link.run(async |drive| hold(drive, self.holder).await).await;
+            confirmed = held.or_else(|error| self.unless_lost(error));
             if confirmed.is_err() {
                 break;
             }

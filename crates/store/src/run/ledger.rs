@@ -1,5 +1,5 @@
 //! [`Ledger`]: the work that the drives and cores of a run did, and the work that is missing
-//! because drives were lost.
+//! because drives were lost. Losses that cost no work are notes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,15 +14,29 @@ pub(super) struct Ledger {
     /// Shares by name, after true for a core of the host.
     shares: Mutex<BTreeMap<(bool, String), Share>>,
     losses: Mutex<Vec<Loss>>,
+    /// Losses of which the host computes the chunks.
+    notes: Mutex<Vec<Loss>>,
 }
 
 struct Loss {
     member: usize,
+    drive: Option<String>,
     why: String,
     runs: Vec<Run>,
 }
 
+impl Loss {
+    fn new(member: usize, error: &Error, runs: Vec<Run>) -> Self {
+        let drive = error.drive().map(ToOwned::to_owned);
+        Self { member, drive, why: error.to_string(), runs }
+    }
+}
+
 impl Ledger {
+    fn notes(&self) -> MutexGuard<'_, Vec<Loss>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn losses(&self) -> MutexGuard<'_, Vec<Loss>> {
         self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,14 +57,22 @@ impl Ledger {
         shares.values().cloned().collect()
     }
 
-    /// Returns true if a drive was lost.
+    /// Returns true if work is missing because drives were lost.
     pub(super) fn has_losses(&self) -> bool {
         !self.losses().is_empty()
     }
 
-    /// Returns the reasons why drives were lost.
+    /// Returns the reasons why the host computed chunks.
     pub(super) fn reasons(&self) -> Vec<String> {
-        self.losses().iter().map(|loss| loss.why.clone()).collect()
+        self.notes().iter().map(|note| note.why.clone()).collect()
+    }
+
+    /// Records a loss of a member's drive that costs no work, unless there is one already.
+    pub(super) fn note(&self, member: usize, error: &Error) {
+        let mut notes = self.notes();
+        if !notes.iter().any(|note| note.member == member) {
+            notes.push(Loss::new(member, error, Vec::new()));
+        }
     }
 
     /// Records that a member's drive is lost, and the units that are missing therefore.
@@ -58,7 +80,7 @@ impl Ledger {
         let mut losses = self.losses();
         match losses.iter_mut().find(|loss| loss.member == member) {
             Some(loss) => loss.runs.extend(missing),
-            None => losses.push(Loss { member, why: error.to_string(), runs: missing }),
+            None => losses.push(Loss::new(member, error, missing)),
         }
     }
 
@@ -82,7 +104,9 @@ impl Ledger {
             Missing { why: loss.why.clone(), count, units: shown.join(", ") + more }
         });
         let missing: Vec<_> = missing.collect();
-        (!missing.is_empty()).then_some(Partial { unit, missing, done_bytes, all_bytes })
+        let lost = losses.iter().filter_map(|loss| Some((loss.drive.clone()?, loss.why.clone())));
+        let partial = Partial { unit, lost: lost.collect(), missing, done_bytes, all_bytes };
+        (!partial.missing.is_empty()).then_some(partial)
     }
 }
 
@@ -93,6 +117,8 @@ const SHOWN: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Partial {
     unit: &'static str,
+    /// Names of the lost drives, each with the reason.
+    pub(super) lost: Vec<(String, String)>,
     missing: Vec<Missing>,
     /// Bytes of inputs that were processed.
     pub done_bytes: u64,

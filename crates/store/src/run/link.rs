@@ -71,17 +71,14 @@ impl Link {
         members.iter().map(link).collect()
     }
 
+    /// Returns the drive's index in the array.
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
     /// Returns the drive's name.
     pub(super) fn name(&self) -> &str {
         &self.slot.name
-    }
-
-    /// Returns the drive on its current connection.
-    ///
-    /// # Panics
-    /// If the drive was down at the beginning.
-    pub(super) fn drive(&self) -> Rc<Drive> {
-        self.connected().expect("a run that needs every drive")
     }
 
     /// Returns the drive on its current connection, unless it was down at the beginning.

@@ -134,10 +134,12 @@ pub fn run(
     output_object: Option<&OutputObject>,
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
+    let is_moved = output_object.is_some_and(OutputObject::is_moved);
+    let mode = if is_moved { Mode::Host } else { run_options.mode };
+    let cores = if mode == Mode::Drives { 1 } else { run_options.cores };
     let target = output_object.map(OutputObject::target);
-    let shared =
-        core::Shared::new(plan, options, job, target, &RunOptions { cores, ..run_options.clone() });
+    let run_options = RunOptions { mode, cores, ..run_options.clone() };
+    let shared = core::Shared::new(plan, options, job, target, &run_options);
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)))?;
@@ -147,13 +149,13 @@ pub fn run(
     let begun = if answer.ranks.is_some() { steps + 1 } else { steps };
     let unit = if job.by_parts() { "part" } else { "chunk" };
     let partial = shared.ledger().partial(unit, bytes, job.bytes() * begun);
-    if let Some(partial) = partial.filter(|_| !shared.takes_over) {
+    if let Some(partial) = partial {
         return Err(Failed::Partial(partial));
     }
     let all_bytes = job.bytes() * steps;
     assert_eq!(bytes, all_bytes, "every element is looked at exactly once");
     Ok(Outcome {
-        mode: run_options.mode,
+        mode,
         cores,
         answer,
         elements: job.elements() * steps,
@@ -178,6 +180,22 @@ pub enum Failed {
     /// The cores could not run.
     #[error(transparent)]
     Runtime(#[from] csd_reactor::Error),
+}
+
+impl Failed {
+    /// Returns the names of the drives that were lost, each with the reason.
+    #[must_use]
+    pub fn lost(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Partial(partial) => partial.lost.clone(),
+            Self::Run(error) if error.is_lost() => error
+                .drive()
+                .map(|drive| (drive.to_owned(), error.to_string()))
+                .into_iter()
+                .collect(),
+            Self::Run(_) | Self::Runtime(_) => Vec::new(),
+        }
+    }
 }
 
 #[allow(clippy::cast_precision_loss)] // a run of 2^53 ns takes 104 days

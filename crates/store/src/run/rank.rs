@@ -129,7 +129,7 @@ async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Erro
         let member = layout.member(chunk);
         let link = &context.common.links[member];
         let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await;
-        let read = context.or_computed((0, member), chunk, read).await?;
+        let read = context.common.or_computed((0, member), chunk, read).await?;
         bytes.extend_from_slice(&read);
     }
     let degrees: Vec<u32> =

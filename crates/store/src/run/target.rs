@@ -16,7 +16,7 @@ use super::queue::Taken;
 use crate::array::{Array, OBJECTS_NSID};
 use crate::catalogue::Entry;
 use crate::error::InvalidJob;
-use crate::layout::{Kind, Layout, Part, Parts};
+use crate::layout::{self, Kind, Layout, Part, Parts};
 use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
 
 pub(super) use csd_nvme::vendor::NSID_MEMORY as MEMORY_NSID;
@@ -31,6 +31,8 @@ pub(super) enum Target {
         entry: Arc<Entry>,
         /// First chunk number reserved for each part.
         rooms: Arc<[u32]>,
+        /// Member of each part, if the object does not lie where its input does.
+        moved: Option<Arc<[u16]>>,
     },
     /// Sums of rows, through a drive's memory.
     Sums {
@@ -111,6 +113,18 @@ impl Target {
         }
     }
 
+    /// Returns the drive of a chunk of the output, by index in the array, if the object does not
+    /// lie where its input does.
+    pub(super) fn drive(&self, taken: &Taken, number: u32) -> Option<u16> {
+        let Self::Object { entry, moved: Some(moved), .. } = self else { return None };
+        let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
+        let member = match taken.run.part {
+            Some(part) => moved[part].into(),
+            None => layout::member(number, entry.offset, members),
+        };
+        Some(entry.members[member])
+    }
+
     /// Returns the first byte and the number of bytes of memory that an execution over `taken`
     /// writes.
     pub(super) fn place(&self, job: &Job, taken: &Taken, slot: Slot) -> (u64, u64) {
@@ -147,24 +161,38 @@ pub(super) fn rows(job: &Job, part: usize) -> std::ops::Range<u64> {
 }
 
 /// An object that a run writes.
+///
+/// If drives of protected inputs are lost, it lies on the others, and the host computes and stores
+/// all of it.
 pub struct OutputObject {
     draft: Draft,
     rooms: Arc<[u32]>,
+    /// Member of each part, if it does not lie where its input does.
+    moved: Option<Arc<[u16]>>,
 }
 
 impl OutputObject {
-    /// Begins the object `name` for the output of `job`.
+    /// Begins the object `name` for the output of `job`; if all inputs are protected, on drives
+    /// that are up and not among the `lost` ones.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::InvalidJob`] when the job has no output to store.
-    pub async fn begin(array: &Array, name: &str, job: &Job) -> Result<Self, Error> {
+    /// [`Error::Exists`]; [`Error::InvalidJob`] when the job has no output to store;
+    /// [`Error::Array`] when no drive is left.
+    pub async fn begin(
+        array: &Array,
+        name: &str,
+        job: &Job,
+        lost: &[String],
+    ) -> Result<Self, Error> {
         let first = &job.inputs[0];
+        let left = if job.can_lose_drives() { left(array, first, lost)? } else { None };
+        let moved = left.as_deref().map(|left| moved(first, left).into());
         let mut shape = Shape {
             element: first.element,
             on: On::Kv,
             chunk_bytes: first.chunk_bytes,
-            offset: Some(first.offset),
-            members: first.members.clone(),
+            offset: Some(if left.is_some() { 0 } else { first.offset }),
+            members: left.unwrap_or_else(|| first.members.clone()),
             whole: first.whole,
             protection: None,
         };
@@ -192,21 +220,33 @@ impl OutputObject {
         }
         let mut draft = Draft::begin(array, name, shape).await?;
         draft.write(array).await?;
-        Ok(Self { draft, rooms: rooms.into() })
+        Ok(Self { draft, rooms: rooms.into(), moved })
     }
 
     pub(super) fn target(&self) -> Target {
-        Target::Object { entry: Arc::new(self.draft.entry.clone()), rooms: Arc::clone(&self.rooms) }
+        let (entry, rooms) = (Arc::new(self.draft.entry.clone()), Arc::clone(&self.rooms));
+        Target::Object { entry, rooms, moved: self.moved.clone() }
+    }
+
+    /// Returns true if it does not lie where its input does: only the host can store it.
+    pub(super) fn is_moved(&self) -> bool {
+        self.moved.is_some()
     }
 
     /// Fills in the fields that are known only after the whole run.
     fn complete(&mut self, job: &Job, answer: &Answer) -> Result<(), Error> {
         let (first, entry) = (&job.inputs[0], &mut self.draft.entry);
         let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
-        let parts = first.parts.as_ref();
+        let moved = self.moved.as_deref();
+        let place = |(index, part): (usize, &Part)| Part {
+            member: moved.map_or(part.member, |moved| moved[index]),
+            ..*part
+        };
+        let placed = |parts: &Parts| parts.parts().iter().enumerate().map(place).collect();
+        let parts: Option<Vec<Part>> = first.parts.as_ref().map(placed);
         match job.plan.writes {
             Writes::Ranges => {
-                let mut merged: Vec<Part> = job.parts(0).parts().to_vec();
+                let mut merged = parts.expect("a merge has parts");
                 for (part, number) in merged.iter_mut().zip(self.rooms.iter()) {
                     (part.bytes, part.number) = (0, *number);
                 }
@@ -228,7 +268,7 @@ impl OutputObject {
                     at += items(part.bytes);
                     Part { bytes: items(part.bytes) * bytes, mark, ..*part }
                 };
-                let parts = parts.map(|parts| parts.parts().iter().map(written).collect());
+                let parts = parts.map(|parts| parts.iter().map(written).collect());
                 entry.parts = match parts {
                     Some(parts) => Parts::new(Kind::Rows, entry.chunk_bytes, members, parts)?,
                     None => None,
@@ -237,7 +277,11 @@ impl OutputObject {
             Writes::SameShape | Writes::Nothing => {
                 entry.bytes = first.bytes;
                 entry.shape.clone_from(&first.shape);
-                entry.parts.clone_from(&first.parts);
+                let kind = first.parts.as_ref().map(Parts::kind);
+                entry.parts = match kind.zip(parts) {
+                    Some((kind, parts)) => Parts::new(kind, entry.chunk_bytes, members, parts)?,
+                    None => None,
+                };
             }
         }
         Ok(())
@@ -266,6 +310,29 @@ impl OutputObject {
     pub async fn abandon(self, array: &Array) {
         self.draft.abandon(array).await;
     }
+}
+
+/// Returns the members of an input without those that are lost; `None` if none is.
+fn left(array: &Array, first: &Entry, lost: &[String]) -> Result<Option<Vec<u16>>, Error> {
+    let is_left = |member: &u16| {
+        let slot = array.slots().get(usize::from(*member));
+        slot.is_some_and(|slot| slot.drive().is_ok() && !lost.contains(&slot.name))
+    };
+    let left: Vec<u16> = first.members.iter().copied().filter(is_left).collect();
+    if left.is_empty() && !first.members.is_empty() {
+        array.drive(first.members[0].into())?;
+    }
+    Ok((left.len() < first.members.len()).then_some(left))
+}
+
+/// Returns the member of each part, of the members that are `left`: the same drive, or any.
+fn moved(first: &Entry, left: &[u16]) -> Vec<u16> {
+    let place = |(index, part): (usize, &Part)| {
+        let same = left.iter().position(|left| *left == first.members[usize::from(part.member)]);
+        u16::try_from(same.unwrap_or(index % left.len())).expect("at most 1024 drives")
+    };
+    let parts = first.parts.iter().flat_map(|parts| parts.parts());
+    parts.enumerate().map(place).collect()
 }
 
 fn element_bytes(element: ElementType) -> u32 {

@@ -7,14 +7,16 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_reactor::{Instant, busy};
+use csd_reactor::{Buffer, Instant, busy};
 
 use super::ledger::Ledger;
 use super::link::{Link, is_lost};
 use super::queue::{Queue, Taken};
 use super::team::Team;
 use super::{Error, Mode, Share};
-use crate::object::Progress;
+use crate::array::Array;
+use crate::catalogue::{self, Entry};
+use crate::object::{Pieces, Progress};
 
 /// Error of a unit, and the member whose drive failed.
 pub(super) type MemberError = (usize, Error);
@@ -36,8 +38,20 @@ pub(super) struct Common {
     pub(super) links: Rc<Vec<Link>>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) progress: Progress,
-    /// True if the host can compute what lost drives hold: it takes over their units.
+    /// Pieces of the inputs, if the host can compute chunks that cannot be read.
+    pub(super) pieces: AllPieces,
+    /// True if the host takes over the units of lost drives. An output object needs its drives,
+    /// because its chunks belong there.
     pub(super) takes_over: bool,
+}
+
+/// Pieces of each input; empty unless all inputs are protected.
+pub(super) type AllPieces = Rc<Vec<Rc<Pieces>>>;
+
+/// Returns the pieces of each input.
+pub(super) fn pieces(array: &Array, inputs: &[Entry]) -> AllPieces {
+    let inputs = inputs.iter().filter(|_| catalogue::are_protected(inputs));
+    Rc::new(inputs.filter_map(|entry| Pieces::new(array, &Rc::new(entry.clone()))).collect())
 }
 
 impl Common {
@@ -45,12 +59,37 @@ impl Common {
     /// unless the host takes them over.
     pub(super) fn lose(&self, member: usize, error: &Error, taken: Option<&Taken>) {
         if self.takes_over {
-            self.queue.give_to_host(taken);
-            return self.ledger.lose(member, error, Vec::new());
+            return self.give_to_host(member, error, taken);
         }
         let mut missing = self.queue.abandon(member);
         missing.extend(taken.map(|taken| taken.run.clone()));
         self.ledger.lose(member, error, missing);
+    }
+
+    /// Gives units to the host that a member's drive cannot process.
+    fn give_to_host(&self, member: usize, error: &Error, taken: Option<&Taken>) {
+        self.queue.give_to_host(taken);
+        self.ledger.note(member, error);
+    }
+
+    /// Returns a chunk of an input that was read from a member; computes it from other pieces if it
+    /// could not be read and all inputs are protected.
+    ///
+    /// # Errors
+    /// The error of the reading, or [`Error::Lost`].
+    pub(super) async fn or_computed(
+        &self,
+        (input, member): (usize, usize),
+        chunk: u32,
+        read: Result<Buffer, Error>,
+    ) -> Result<Buffer, Error> {
+        match (read, self.pieces.get(input)) {
+            (Err(error), Some(pieces)) if error.is_of_piece() => {
+                self.ledger.note(member, &error);
+                pieces.chunk(chunk).await
+            }
+            (read, _) => read,
+        }
     }
 }
 
@@ -84,7 +123,8 @@ pub(super) async fn all<W: Work>(work: &Rc<W>, leads: bool) -> Result<(), Error>
     while let Some(ended) = drives.next().await {
         failed = failed.or(ended.err());
     }
-    if leads && failed.is_none() && work.common().takes_over && work.common().queue.has_units() {
+    let has_rest = !work.common().pieces.is_empty() && work.common().queue.has_units();
+    if leads && failed.is_none() && has_rest {
         failed = host(work).await.err();
     }
     failed.map_or(Ok(()), Err)
@@ -156,8 +196,8 @@ pub(super) async fn worker<W: Work>(
                 }
             }
             // Damaged chunks are computed, and the drive goes on with others.
-            Err((of, error @ Error::Corrupt { .. })) if work.common().takes_over => {
-                work.common().lose(of, &error, Some(&taken));
+            Err((of, error @ Error::Corrupt { .. })) if !work.common().pieces.is_empty() => {
+                work.common().give_to_host(of, &error, Some(&taken));
             }
             Err((_, error)) => {
                 work.common().queue.stop();

@@ -19,13 +19,14 @@ use wire::{
     parse_extents, parse_parts, parse_sums, small, state_code, state_of,
 };
 
+pub(crate) use protection::are_protected;
 pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 
 /// First four bytes: "CSDC".
 const MAGIC: [u8; 4] = *b"CSDC";
 /// Version of an entry without digests of its chunks and without protection.
 const VERSION: u16 = 1;
-/// Version of an entry with digests of its chunks, a protection, or both.
+/// Version of an entry with digests of its chunks, a protection, or losses that it survives.
 const VERSION_WITH_SUMS: u16 = 2;
 /// First byte of a catalogue key.
 pub const KEY_PREFIX: u8 = 0x01;
@@ -117,6 +118,9 @@ pub struct Entry {
     /// CRC-32C of every chunk, by number in the object's order; none when no host has seen them, as
     /// in entries of version 1.
     pub sums: Vec<u32>,
+    /// Number of lost drives that the name survives, if more drives than a majority must hold its
+    /// entries for that, else 0. It never falls from entry to entry of a name.
+    pub survives: u8,
     /// Erasure code of the object, if it has one.
     pub protection: Option<Protection>,
 }
@@ -176,7 +180,7 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
         out.extend_from_slice(&MAGIC);
-        let is_plain = self.sums.is_empty() && self.protection.is_none();
+        let is_plain = self.sums.is_empty() && self.protection.is_none() && self.survives == 0;
         let version = if is_plain { VERSION } else { VERSION_WITH_SUMS };
         out.extend_from_slice(&version.to_le_bytes());
         out.push(state_code(self.state));
@@ -290,6 +294,7 @@ impl Entry {
             placement,
             digest,
             sums,
+            survives: header.survives(),
             protection: None,
         };
         entry.check_layout(chunks)?;

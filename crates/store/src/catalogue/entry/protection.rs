@@ -20,6 +20,8 @@ const HAS_PARITY: u8 = 1;
 const HAS_MISSING: u8 = 2;
 /// The entry has no sums of chunks.
 const NO_SUMS: u8 = 4;
+/// Most losses that a code survives.
+const SURVIVES_MAX: u8 = 16;
 
 /// Erasure code of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,11 +94,23 @@ fn derived(word: &[u8], id: ObjectId, epoch: u64) -> ObjectId {
     ObjectId::from_random(derived)
 }
 
+/// Returns true if the parity of all these objects counts.
+pub(crate) fn are_protected(entries: &[Entry]) -> bool {
+    entries.iter().all(|entry| entry.protected().is_some())
+}
+
 fn bits(stripes: u32, scheme: Scheme) -> usize {
     stripes as usize * scheme.pieces()
 }
 
 impl Entry {
+    /// Returns the number of lost drives that the name must survive: as many as its object.
+    #[must_use]
+    pub fn losses(&self) -> usize {
+        let own = self.protection.as_ref().map_or(0, |protection| protection.scheme.parity());
+        own.max(self.survives.into())
+    }
+
     /// Returns the protection if its parity counts.
     #[must_use]
     pub fn protected(&self) -> Option<(&Protection, &Parity)> {
@@ -150,7 +164,11 @@ impl Entry {
     /// Returns the ten bytes of the header that describe the protection.
     pub(super) fn protection_header(&self) -> [u8; 10] {
         let mut header = [0; 10];
-        let Some(protection) = &self.protection else { return header };
+        header[5] = self.survives;
+        let Some(protection) = &self.protection else {
+            header[4] = if self.survives > 0 && self.sums.is_empty() { NO_SUMS } else { 0 };
+            return header;
+        };
         let scheme = protection.scheme;
         header[0] = u8::try_from(scheme.data()).expect("at most 32");
         header[1] = u8::try_from(scheme.parity()).expect("at most 16");
@@ -204,35 +222,46 @@ pub(super) struct Header {
     scheme: Option<Scheme>,
     group: usize,
     flags: u8,
+    survives: u8,
 }
 
 impl Header {
     pub(super) fn parse(bytes: [u8; 10], has_version: bool) -> Result<Self, Malformed> {
-        let [data, parity, low, high, flags, rest @ ..] = bytes;
-        if rest != [0; 5] || flags > HAS_PARITY | HAS_MISSING | NO_SUMS {
+        let [data, parity, low, high, flags, survives, rest @ ..] = bytes;
+        if rest != [0; 4] || flags > HAS_PARITY | HAS_MISSING | NO_SUMS {
             return Err(Malformed("reserved bytes are not zero"));
         }
         let group = u16::from_le_bytes([low, high]).into();
-        if data == 0 && parity == 0 && group == 0 && flags == 0 {
-            return Ok(Self { scheme: None, group, flags });
-        }
-        if !has_version {
+        if bytes != [0; 10] && !has_version {
             return Err(Malformed("reserved bytes are not zero"));
+        }
+        if survives > SURVIVES_MAX {
+            return Err(Malformed("more losses than a code survives"));
+        }
+        let known = if survives > 0 { NO_SUMS } else { 0 };
+        if data == 0 && parity == 0 && group == 0 && flags & !known == 0 {
+            return Ok(Self { scheme: None, group, flags, survives });
         }
         let scheme = Scheme::new(data.into(), parity.into());
         let scheme = scheme.filter(|_| group <= DRIVES_MAX).ok_or(Malformed("unknown code"))?;
         if flags & (HAS_PARITY | HAS_MISSING) == HAS_MISSING {
             return Err(Malformed("missing pieces of no parity"));
         }
-        Ok(Self { scheme: Some(scheme), group, flags })
+        Ok(Self { scheme: Some(scheme), group, flags, survives })
+    }
+
+    /// Returns the number of losses that the name survives.
+    pub(super) fn survives(&self) -> u8 {
+        self.survives
     }
 
     /// Returns true if the entry has sums of so many chunks.
     pub(super) fn has_sums(&self, chunks: u32) -> Result<bool, Malformed> {
-        match (self.scheme, self.flags & NO_SUMS == 0) {
-            (None, _) => Ok(true),
-            (Some(_), true) if chunks == 0 => Err(Malformed("sums of no chunk")),
-            (Some(_), has_sums) => Ok(has_sums),
+        let has_flag = self.scheme.is_some() || self.survives > 0;
+        match (has_flag, self.flags & NO_SUMS == 0) {
+            (false, _) => Ok(true),
+            (true, true) if chunks == 0 => Err(Malformed("sums of no chunk")),
+            (true, has_sums) => Ok(has_sums),
         }
     }
 

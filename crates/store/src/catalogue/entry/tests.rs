@@ -26,6 +26,8 @@ struct Golden {
     sums: Vec<u32>,
     #[serde(default)]
     parts: Vec<(u16, u32, u64, u64)>,
+    #[serde(default)]
+    survives: u8,
     protection: Option<GoldenProtection>,
 }
 
@@ -101,6 +103,7 @@ impl Golden {
             digest: unhex(&self.digest),
             sums: self.sums,
             whole,
+            survives: self.survives,
             protection: self.protection.map(GoldenProtection::protection),
         }
     }
@@ -183,6 +186,7 @@ fn contradictions_are_named() {
         (61, 2, "too short"),
         (62, 2, "impossible members"),
         (70, 1, "reserved bytes are not zero"),
+        (75, 1, "reserved bytes are not zero"),
         (112, 1, "impossible members"),
         (116, 4, "shape and size disagree"),
     ] {
@@ -212,7 +216,8 @@ fn contradictions_of_a_protection_are_named() {
         (72, 1, "bytes after its end"),
         (74, 8, "reserved bytes are not zero"),
         (74, 2, "missing pieces of no parity"),
-        (75, 1, "reserved bytes are not zero"),
+        (75, 17, "more losses than a code survives"),
+        (76, 1, "reserved bytes are not zero"),
         (rest - 8, 1, "impossible group of drives"),
         (bytes.len() - CRC_BYTES - 1, 0, "impossible missing pieces"),
         (bytes.len() - CRC_BYTES - 1, 0x40, "impossible missing pieces"),

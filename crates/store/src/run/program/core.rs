@@ -19,9 +19,10 @@ use super::lines::Heads;
 use super::owner::{Owner, Watch};
 use super::{Answer, Function, RunOptions, Task, drives, host};
 use crate::array::{Array, Drive, Plan};
+use crate::catalogue;
 use crate::object::Error;
 use crate::run::Mode;
-use crate::run::cores::CorePart;
+use crate::run::cores::{self, CorePart};
 use crate::run::lease::{self, Leases};
 use crate::run::ledger::Ledger;
 use crate::run::link::Link;
@@ -150,8 +151,10 @@ const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
 /// Runs one core's share.
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect_drives(&shared.plan, &shared.options).await;
-    let members = &shared.task.inputs[0].members;
-    let links = Link::all(&array, &shared.plan, &shared.options, members, false);
+    let inputs = &shared.task.inputs;
+    let takes_over = catalogue::are_protected(inputs);
+    let members = &inputs[0].members;
+    let links = Link::all(&array, &shared.plan, &shared.options, members, takes_over);
     let links = Rc::new(links.inspect_err(|_| shared.queue.stop())?);
     let leads = core == CoreId(0);
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
@@ -161,6 +164,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         watch = Some(Watch::begin(&links, owner).await);
         renewing.add(owner.renew(Rc::clone(&links)));
     }
+    let others = if takes_over { cores::others(&array, members) } else { Vec::new() };
     let part = CorePart::begin(&links);
     let context = Rc::new(StepContext {
         shared: Arc::clone(&shared),
@@ -170,7 +174,8 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             links: Rc::clone(&links),
             ledger: Arc::clone(&shared.ledger),
             progress: Arc::clone(&shared.run_options.progress),
-            takes_over: false,
+            pieces: work::pieces(&array, inputs),
+            takes_over,
         },
         heads: Heads::default(),
         lane: Semaphore::new(1),
@@ -184,13 +189,13 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     if !matches!(worked, Some(Ok(()))) {
         shared.queue.stop();
     }
-    let part = part.end(&links);
+    let part = part.end(&links).with(&others);
     if let Some(watch) = watch.filter(|_| !stopped) {
         until_stopped(watch.end()).await;
     }
-    let drives: Vec<Rc<Drive>> = links.iter().map(Link::drive).collect();
+    let drives: Vec<Rc<Drive>> = links.iter().filter_map(Link::connected).collect();
     let members = drives.iter().map(|drive| (drive.index, drive.name.clone())).collect();
-    drop((context, links, renewing, drives));
+    drop((context, links, renewing, drives, others));
     // A drive ends executions whose connection closes.
     array.disconnect().await;
     match worked {
@@ -252,7 +257,8 @@ async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
         for member in 0..context.common.links.len() {
             drives::areas(context, member)?;
         }
-        leases = Some(Leases::take(&context.common.links, context.owner.pid).await?);
+        let may_lose = context.common.takes_over;
+        leases = Some(Leases::take(&context.common.links, context.owner.pid, may_lose).await?);
     }
     let mut failed = work::all(context, leads).await.err();
     if let Some(leases) = leases {

@@ -73,8 +73,11 @@ pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error
     if !context.task().sandbox.emits() {
         return Ok(Areas { bytes: 0, count: IN_FLIGHT });
     }
-    let (drive, room_bytes) =
-        (context.common.links[member].drive(), context.task().limits.room_bytes);
+    // Without the drive, the host takes over its work.
+    let Some(drive) = context.common.links[member].connected() else {
+        return Ok(Areas { bytes: 0, count: 1 });
+    };
+    let room_bytes = context.task().limits.room_bytes;
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
     Areas::new(memory, room_bytes).ok_or_else(|| {
         Error::InvalidJob(InvalidJob(format!(
@@ -124,7 +127,9 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
         workers.add(async move { worker(&context, &guest, &pace, (member, areas, area)).await });
     }
     let done = work::together(workers).await;
-    guest.unload(&context.common.links[member].drive()).await;
+    if let Some(drive) = context.common.links[member].connected() {
+        guest.unload(&drive).await;
+    }
     done
 }
 
@@ -170,7 +175,7 @@ async fn chunk(
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let cut = match task.records {
         Records::Elements => Cut::default(),
-        Records::Lines => context.heads.cut((task, &context.common.links), number).await?,
+        Records::Lines => context.heads.cut((task, &context.common), number).await?,
     };
     let begin = now();
     let ours = |error| (member, error);

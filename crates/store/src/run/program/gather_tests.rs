@@ -80,6 +80,7 @@ fn gather(folds: bool) -> Gather {
         placement: Placement::Kv,
         digest: [0; 32],
         sums: Vec::new(),
+        survives: 0,
         protection: None,
     };
     let sandbox = Arc::new(Brackets { folds });

@@ -24,14 +24,16 @@ pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, M
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let ours = |error| (member, error);
     let mut streams = Vec::with_capacity(task.inputs.len());
-    for entry in &task.inputs {
+    for (input, entry) in task.inputs.iter().enumerate() {
         let read = async |drive: &Rc<_>| read_chunk(drive, entry, number).await;
-        streams.push(vec![context.common.links[member].run(read).await.map_err(ours)?]);
+        let read = context.common.links[member].run(read).await;
+        let read = context.common.or_computed((input, member), number, read).await;
+        streams.push(vec![read.map_err(ours)?]);
     }
     let cut = match task.records {
         Records::Elements => Cut::default(),
         Records::Lines => {
-            context.heads.cut_of((task, &context.common.links), number, &streams[0][0]).await?
+            context.heads.cut_of((task, &context.common), number, &streams[0][0]).await?
         }
     };
     let answer = match cut.is_empty(task.layout.chunk_len(number)) {

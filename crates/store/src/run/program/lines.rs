@@ -16,8 +16,7 @@ use csd_reactor::Semaphore;
 use super::Task;
 use crate::object::{Error, read_front};
 use crate::run::InvalidJob;
-use crate::run::link::Link;
-use crate::run::work::MemberError;
+use crate::run::work::{Common, MemberError};
 
 /// Most bytes of a line after the end of the chunk in which it begins, including its newline.
 pub const LINE_BYTES_MAX: u32 = 64 << 10;
@@ -66,34 +65,34 @@ impl Heads {
     /// Returns the cut for the execution over `chunk`.
     pub(super) async fn cut(
         &self,
-        (task, links): (&Task, &[Link]),
+        (task, common): (&Task, &Common),
         chunk: u32,
     ) -> Result<Cut, MemberError> {
         let head = match chunk {
             0 => 0,
-            _ => self.head((task, links), chunk).await?.len(),
+            _ => self.head((task, common), chunk).await?.len(),
         };
-        self.cut_behind((task, links), chunk, head).await
+        self.cut_behind((task, common), chunk, head).await
     }
 
     /// Returns the cut of a chunk that is in memory.
     pub(super) async fn cut_of(
         &self,
-        (task, links): (&Task, &[Link]),
+        (task, common): (&Task, &Common),
         chunk: u32,
         bytes: &[u8],
     ) -> Result<Cut, MemberError> {
         match newline(bytes) {
             Some(at) if chunk > 0 && at < LINE_BYTES_MAX as usize => {
-                self.cut_behind((task, links), chunk, at + 1).await
+                self.cut_behind((task, common), chunk, at + 1).await
             }
-            _ => self.cut((task, links), chunk).await,
+            _ => self.cut((task, common), chunk).await,
         }
     }
 
     async fn cut_behind(
         &self,
-        (task, links): (&Task, &[Link]),
+        (task, common): (&Task, &Common),
         chunk: u32,
         head: usize,
     ) -> Result<Cut, MemberError> {
@@ -102,7 +101,7 @@ impl Heads {
         if head > bytes || chunk + 1 == task.layout.chunks() {
             return Ok(Cut::new(bytes, head, &[]));
         }
-        let next = self.head((task, links), chunk + 1).await?;
+        let next = self.head((task, common), chunk + 1).await?;
         Ok(Cut::new(bytes, head, &next))
     }
 
@@ -110,7 +109,7 @@ impl Heads {
     /// end.
     async fn head(
         &self,
-        (task, links): (&Task, &[Link]),
+        (task, common): (&Task, &Common),
         chunk: u32,
     ) -> Result<Rc<Vec<u8>>, MemberError> {
         let head = {
@@ -131,7 +130,7 @@ impl Heads {
         if let Some(known) = known {
             return Ok(known);
         }
-        let read = Rc::new(read(task, links, chunk).await?);
+        let read = Rc::new(read(task, common, chunk).await?);
         head.bytes.replace(Some(Rc::clone(&read)));
         Ok(read)
     }
@@ -141,7 +140,7 @@ fn newline(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
-async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, MemberError> {
+async fn read(task: &Task, common: &Common, chunk: u32) -> Result<Vec<u8>, MemberError> {
     let (entry, layout) = (&task.inputs[0], &task.layout);
     let mut head = Vec::new();
     for next in chunk..layout.chunks() {
@@ -149,7 +148,11 @@ async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, Member
         let mut wanted = FIRST_BYTES.min(length);
         loop {
             let front = async |drive: &Rc<_>| read_front(drive, entry, next, wanted).await;
-            let bytes = links[member].run(front).await.map_err(|error| (member, error))?;
+            let read = common.links[member].run(front).await;
+            // A chunk that was computed is whole.
+            let read = common.or_computed((0, member), next, read).await;
+            let mut bytes = read.map_err(|error| (member, error))?;
+            bytes.truncate(wanted as usize);
             let end = newline(&bytes).map(|at| at + 1);
             let known = end.unwrap_or(bytes.len());
             if head.len() + known > LINE_BYTES_MAX as usize {

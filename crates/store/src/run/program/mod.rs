@@ -108,6 +108,8 @@ pub struct Outcome {
     pub crossed_bytes: u64,
     /// Shares of drives and cores.
     pub shares: Vec<Share>,
+    /// Reasons why the host computed chunks of protected objects from other pieces.
+    pub warnings: Vec<String>,
 }
 
 /// Runs `task`.
@@ -143,5 +145,6 @@ pub fn run(
         wall_s: spent.wall_s,
         crossed_bytes: spent.crossed_bytes,
         shares: shared.ledger().shares(),
+        warnings: shared.ledger().reasons(),
     })
 }
