@@ -272,10 +272,12 @@ fn take_block(len: usize) -> (Option<Block>, bool) {
         return (None, true);
     }
     let (class, class_len) = size_class(len);
-    let recycled = match class_len {
-        ..=SHORT_BYTES => SHORT.try_with(|free| free.borrow_mut().take(class)).ok().flatten(),
-        ..=LONG_BYTES => long().take(class),
-        _ => None,
+    let recycled = if class_len <= SHORT_BYTES {
+        SHORT.try_with(|free| free.borrow_mut().take(class)).ok().flatten()
+    } else if class_len <= LONG_BYTES {
+        long().take(class)
+    } else {
+        None
     };
     match recycled {
         Some(block) => (Some(block), false),
@@ -286,13 +288,13 @@ fn take_block(len: usize) -> (Option<Block>, bool) {
 /// Keeps a block for reuse, or returns it to the allocator.
 fn free_block(block: Block) {
     // The allocator gets the block after the lock is released.
-    let _not_kept = match block.len {
+    let _not_kept = if block.len <= SHORT_BYTES {
         // After the thread's locals are gone the block goes straight to the allocator.
-        ..=SHORT_BYTES => {
-            SHORT.try_with(|free| free.borrow_mut().put(block, SHORT_KEPT_BYTES)).ok().flatten()
-        }
-        ..=LONG_BYTES => long().put(block, LONG_KEPT_BYTES),
-        _ => Some(block),
+        SHORT.try_with(|free| free.borrow_mut().put(block, SHORT_KEPT_BYTES)).ok().flatten()
+    } else if block.len <= LONG_BYTES {
+        long().put(block, LONG_KEPT_BYTES)
+    } else {
+        None
     };
 }
 
