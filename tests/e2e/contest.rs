@@ -50,6 +50,7 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
         arrange: Arrange::Spread,
         align: None,
         protect: None,
+        page_bytes: Some(object::PAGE_BYTES),
     };
     let progress: object::Progress = Arc::new(|_| {});
     match object::put(drives, source, &options, &progress).await {
@@ -172,6 +173,8 @@ fn what_a_lost_put_left_when_it_was_killed_is_reclaimed_and_nothing_else() {
                 let chunk = [&[0x99; 12][..], &number.to_be_bytes()].concat();
                 kv.store(&Key::new(&chunk).unwrap(), bytes(), 0).await.unwrap();
             }
+            let list = Key::new(&[0x97; 15]).unwrap();
+            kv.store(&list, bytes(), 0).await.unwrap();
             let unit = [&[0x02][..], &60u64.to_be_bytes()].concat();
             let owner = [&[0x98; 12][..], &[0x01; 16]].concat();
             let owner = vec![Buffer::from_slice(&owner)];
@@ -182,7 +185,7 @@ fn what_a_lost_put_left_when_it_was_killed_is_reclaimed_and_nothing_else() {
         });
     }
     let done = array.csd(&["array", "reclaim", "--json"]).expect(0, &[]).json();
-    assert_eq!(done["result"], serde_json::json!({ "puts": 2, "claims": 2 }));
+    assert_eq!(done["result"], serde_json::json!({ "puts": 3, "claims": 2 }));
     input.write_all(&vec![1; 4 << 20]).unwrap();
     drop(input);
     finish(running).expect(0, &[]);

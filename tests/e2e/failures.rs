@@ -182,11 +182,19 @@ fn units_whose_object_is_gone_are_reclaimed_when_a_drive_is_full() {
             let value = vec![Buffer::from_slice(&claim)];
             kv.store(&Key::new(&key).unwrap(), value, 0).await.unwrap();
         }
+        // Its page lists: a drive would compare the next object's blocks with them.
+        for number in 0..3u8 {
+            let list = [&[0x99; 12][..], &[0, 0, number]].concat();
+            let value = vec![Buffer::from_slice(&[1; 100])];
+            kv.store(&Key::new(&list).unwrap(), value, 0).await.unwrap();
+        }
     });
     let claimed = &array.drives()[0]["block_used_bytes"];
     assert_eq!(claimed.as_u64().unwrap(), units << 23);
     array.csd(&["put", "x.bin", "x", "--on", "block"]).expect(0, &[]);
     assert_eq!(array.drives()[0]["block_used_bytes"], 3 << 23);
+    let left = on_objects(&array, 0, async |kv: &Kv| kv.list_all(&[0x99; 12]).await.unwrap());
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

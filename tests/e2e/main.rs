@@ -102,6 +102,7 @@ mod reconnect;
 mod repair;
 mod scrub;
 mod scrub_deep;
+mod scrub_pages;
 mod secrets;
 mod single;
 mod sources;

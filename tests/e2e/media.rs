@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use serde_json::Value;
+
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tempfile::TempDir;
 
-use crate::harness::Array;
+use crate::harness::{Array, wait_until};
 use crate::single::{Drive, kv};
 use csd_tests::wire::Command;
 
@@ -103,6 +105,34 @@ fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
             ),
         }
     }
+}
+
+#[test]
+fn a_drive_that_scrubs_itself_logs_the_damaged_value_and_no_other() {
+    let mut drive = filled();
+    let path = drive.array.path("m");
+    drive.start("m", &[]);
+    drive.stop().expect(0, &[]);
+    let bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(3000).position(|window| window == [42; 3000]).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[43], at as u64 + 2999).unwrap();
+    drive.start("m", &["--scrub", "1G", "--log-file", "log", "--log", "json"]);
+    let log = drive.array.path("log");
+    let damage = || {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["event"] == "damage at rest").collect::<Vec<_>>()
+    };
+    // The second pass has ended the first.
+    wait_until("two passes", || damage().len() > 1);
+    drive.stop().expect(0, &[]);
+    let key = "\\x00\\x00\\x00*";
+    assert!(
+        damage().iter().all(|line| line["nsid"] == "2" && line["key"] == key),
+        "{:?}",
+        damage()
+    );
 }
 
 #[test]

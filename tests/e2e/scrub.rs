@@ -49,7 +49,7 @@ pub(crate) fn scrubbed(array: &Array, more: &[&str], code: i32) -> Value {
     result
 }
 
-/// Flips a bit of these bytes on the medium that has them; returns the drive's index.
+/// Flips a bit in page 5 of these bytes on the medium that has them; returns the drive's index.
 fn flip(array: &Array, needle: &[u8]) -> usize {
     for drive in 0.. {
         let path = array.path(&format!("csd-array/d{drive}.media"));
@@ -57,6 +57,7 @@ fn flip(array: &Array, needle: &[u8]) -> usize {
         let found = medium.windows(32).position(|window| window == &needle[..32]);
         if let Some(at) = found {
             let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let at = at + 5 * 4096 + 17;
             file.write_all_at(&[medium[at] ^ 4], at as u64).unwrap();
             return drive;
         }
@@ -65,7 +66,7 @@ fn flip(array: &Array, needle: &[u8]) -> usize {
 }
 
 #[test]
-fn flipped_bits_are_found_by_chunk_and_nothing_else_is_reported() {
+fn flipped_bits_are_found_by_page_and_nothing_else_is_reported() {
     let array = Array::up_on_files(3, "256M");
     let [values, blocks] = filled(&array);
     let clean = scrubbed(&array, &[], 0);
@@ -86,7 +87,7 @@ fn flipped_bits_are_found_by_chunk_and_nothing_else_is_reported() {
             "object": object,
             "stripe": null,
             "piece": piece,
-            "page": null,
+            "page": 5,
             "drive": format!("d{drive}"),
             "cause": cause,
             "repaired": false,
@@ -114,7 +115,7 @@ fn bad_piece(object: &str, (stripe, piece): (u64, u64), drive: usize, cause: &st
         "object": object,
         "stripe": stripe,
         "piece": piece,
-        "page": null,
+        "page": if cause == "missing" { Value::Null } else { 5.into() },
         "drive": format!("d{drive}"),
         "cause": cause,
         "repaired": false,

@@ -77,6 +77,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         size_bytes: options.size.unwrap_or(0),
         direct: options.tuning.direct.into(),
         metrics: options.tuning.metrics,
+        scrub_bytes_per_s: options.scrub,
         throttle: options.pace.as_ref().map(crate::pace::model).transpose()?,
         log,
         drain: Duration::from_secs(options.tuning.drain.into()),

@@ -62,12 +62,13 @@ fn put_file(
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
     let (align, protect) = (options.arrange.align.clone(), options.protect);
+    let page_bytes = Some(options.page_bytes).filter(|bytes| *bytes > 0);
     let stored = context.with_array_to_write(async move |array: &Array| {
         let align = match align {
             Some(name) => Some(object::lookup(array, &name).await?),
             None => None,
         };
-        let options = PutOptions { name, on, chunk_bytes, arrange, align, protect };
+        let options = PutOptions { name, on, chunk_bytes, arrange, align, protect, page_bytes };
         Ok(object::put(array, source, &options, &progress).await?)
     })?;
     drop(bar);

@@ -1,6 +1,7 @@
 //! `csd scrub`: the drives check the pieces of objects.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Progress};
 use csd_store::repair;
-use csd_store::scrub::{self, Bad, Limits, Proof, Scrubbed, Unread};
+use csd_store::scrub::{self, Bad, Cause, Limits, Proof, Scrubbed, Unread};
 use serde_json::{Value, json};
 
 use crate::cli::scrub::Scrub;
@@ -76,8 +77,11 @@ async fn all(
     whole.proof = options.deep.then(Proof::default);
     for entry in entries {
         let mut found = scrub::scrub(array, entry, &limits).await?;
-        if options.repair && !found.bad.is_empty() && !stop.get() {
+        if options.repair && found.bad.iter().any(|bad| bad.piece.is_some()) && !stop.get() {
             repair(array, entry, &mut found.bad, &limits).await?;
+        }
+        if options.repair && !stop.get() {
+            scrub::relist(array, entry, &mut found.bad, &limits).await?;
         }
         if let Some(proof) = whole.proof.as_mut().filter(|_| !stop.get()) {
             let mut of_object = scrub::prove(array, entry, &found, &limits).await?;
@@ -94,7 +98,7 @@ async fn all(
     Ok(whole)
 }
 
-/// Repairs an object, if it is protected, and marks the pieces that are good now.
+/// Repairs the pieces of an object, if it is protected, and marks those that are good now.
 async fn repair(
     array: &Array,
     entry: &Entry,
@@ -129,15 +133,7 @@ pub(crate) async fn entries(
 
 fn report(whole: &Whole) -> Report {
     let Whole { objects, found, .. } = whole;
-    let repaired = found.bad.iter().filter(|bad| bad.repaired).count();
-    let mut of_bad = match found.bad.len() {
-        0 => "no damage".to_owned(),
-        1 => "1 piece is bad".to_owned(),
-        bad => format!("{bad} pieces are bad"),
-    };
-    if repaired > 0 {
-        of_bad += &format!(", {repaired} of them repaired");
-    }
+    let of_bad = words(&found.bad);
     let mut text = format!(
         "{} objects, {} chunks, {} parity pieces, {} read: {of_bad}\n",
         grouped(*objects),
@@ -164,13 +160,18 @@ fn report(whole: &Whole) -> Report {
         );
     }
     let mut report = Report::new(text, result(whole));
-    if repaired > 0 && repaired == found.bad.len() {
-        report.warn(of_bad);
-    } else if !found.bad.is_empty() {
-        report.warn(format!(
+    let left = |is_list: bool| {
+        let of = |bad: &&Bad| !bad.repaired && (bad.cause == Cause::PageList) == is_list;
+        found.bad.iter().any(|bad| of(&bad))
+    };
+    match (left(false), left(true)) {
+        (true, _) => report.warn(format!(
             "{of_bad}: `csd repair` rebuilds those of protected objects from others; put other \
              objects again from their sources"
-        ));
+        )),
+        (false, true) => report.warn(format!("{of_bad}: `csd scrub --repair` makes them again")),
+        (false, false) if found.bad.is_empty() => {}
+        (false, false) => report.warn(of_bad),
     }
     if let Some(proof) = whole.proof.as_ref().filter(|proof| proof.unproven > 0) {
         let count = proof.unproven;
@@ -185,23 +186,56 @@ fn report(whole: &Whole) -> Report {
     report
 }
 
-/// Returns a table of bad pieces for people.
+/// Returns the numbers of bad pieces and of damaged page checksums, in words.
+fn words(bad: &[Bad]) -> String {
+    // Each once, however many of its pages are bad.
+    let count = |wanted: &dyn Fn(&Bad) -> bool| {
+        let names = bad.iter().filter(|bad| wanted(bad));
+        let name = |bad: &Bad| (bad.object.clone(), bad.stripe, bad.piece, bad.drive.clone());
+        names.map(name).collect::<BTreeSet<_>>().len()
+    };
+    let is_list = |bad: &Bad| bad.cause == Cause::PageList;
+    let mut text = match (count(&|bad| !is_list(bad)), bad.is_empty()) {
+        (0, true) => "no damage".to_owned(),
+        (0, false) => "no piece is bad".to_owned(),
+        (1, _) => "1 piece is bad".to_owned(),
+        (bad, _) => format!("{bad} pieces are bad"),
+    };
+    let repaired = count(&|bad| !is_list(bad) && bad.repaired);
+    if repaired > 0 {
+        text += &format!(", {repaired} of them repaired");
+    }
+    match count(&is_list) {
+        0 => {}
+        1 => text += "; page checksums of one object on one drive are damaged",
+        lists => text += &format!("; page checksums are damaged in {lists} places"),
+    }
+    let repaired = count(&|bad| is_list(bad) && bad.repaired);
+    if repaired > 0 {
+        text += &format!(", {repaired} of them repaired");
+    }
+    text
+}
+
+/// Returns a table of what is bad, for people.
 fn table(bad: &[Bad]) -> String {
     let mut table = Table::new(&[
         ("object", Align::Left),
         ("piece", Align::Right),
+        ("page", Align::Right),
         ("drive", Align::Left),
         ("cause", Align::Left),
     ]);
-    for Bad { object, stripe, piece, drive, cause, repaired } in bad {
+    for Bad { object, stripe, piece, page, drive, cause, repaired } in bad {
         let piece = match (stripe, piece) {
             (Some(stripe), Some(piece)) => format!("{stripe}:{piece}"),
             (Some(stripe), None) => format!("stripe {stripe}"),
             (None, piece) => piece.map_or_else(String::new, |piece| piece.to_string()),
         };
+        let page = page.map_or_else(String::new, |page| page.to_string());
         let drive = drive.clone().unwrap_or_default();
         let cause = format!("{}{}", cause.name(), if *repaired { ", repaired" } else { "" });
-        table.row(vec![object.clone(), piece, drive, cause]);
+        table.row(vec![object.clone(), piece, page, drive, cause]);
     }
     table.render()
 }
@@ -213,7 +247,7 @@ fn result(whole: &Whole) -> Value {
             "object": bad.object,
             "stripe": bad.stripe,
             "piece": bad.piece,
-            "page": null,
+            "page": bad.page,
             "drive": bad.drive,
             "cause": bad.cause.name(),
             "repaired": bad.repaired,

@@ -98,6 +98,9 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Device model that answers are delayed by, if any.
     pub throttle: Option<Model>,
+    /// Bytes per second at which the drive reads its values and compares their checksums, over all
+    /// cores; `None` if it does not.
+    pub scrub_bytes_per_s: Option<u64>,
     /// Log of events.
     pub log: Log,
 }
@@ -124,6 +127,7 @@ impl Default for Config {
             drain: Duration::from_secs(5),
             metrics: None,
             throttle: None,
+            scrub_bytes_per_s: None,
             log: Log::default(),
         }
     }

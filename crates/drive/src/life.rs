@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use csd_nvme::pages::KEY_BYTES;
+use csd_nvme::vendor::NSID_OBJECTS;
 use csd_reactor::{
     Class, CoreId, Notify, backend_name, call, core_count, core_local, post, set_core_local, sleep,
-    timeout,
+    spawn, timeout,
 };
 
 use crate::busy::when_free;
@@ -23,6 +25,7 @@ use crate::error::{Error, MediaError};
 use crate::format::{self, Split, Superblock};
 use crate::log::Level;
 use crate::media::{Direct, FileMedia, Media, Memory, require_device};
+use crate::namespace::kv::scrub::Damage;
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -134,6 +137,41 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
         call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(()))?;
     }
     Ok(())
+}
+
+/// Starts a task on every core that reads the values of its shards, pass after pass, all together
+/// at this pace.
+pub(crate) fn start_scrub(shared: &Arc<Shared>, bytes_per_s: u64) {
+    let bytes_per_s = (bytes_per_s / core_count() as u64).max(1);
+    for core in 0..core_count() {
+        let shared = Arc::clone(shared);
+        // A core that is gone has no shards.
+        let _ = post(CoreId(core), Class::System, move || {
+            let Some(core) = core_local::<Core>() else { return };
+            drop(spawn(Class::Background, async move {
+                let report = |damage: &Damage| log_damage(&shared, damage);
+                core.kv.scrub(&core.block, bytes_per_s, &report).await;
+            }));
+        });
+    }
+}
+
+/// Logs damage that a scrub has met.
+fn log_damage(shared: &Shared, damage: &Damage) {
+    let mut fields =
+        vec![("segment", damage.segment.to_string()), ("offset", damage.offset.to_string())];
+    if let Some((nsid, key)) = &damage.entry {
+        fields.push(("nsid", nsid.to_string()));
+        fields.push(("key", key.as_bytes().escape_ascii().to_string()));
+        let is_list = u32::from(*nsid) == NSID_OBJECTS && key.as_bytes().len() == KEY_BYTES;
+        if is_list && damage.page.is_none() {
+            fields.push(("value", "page list".to_owned()));
+        }
+    }
+    if let Some(page) = damage.page {
+        fields.push(("page", page.to_string()));
+    }
+    shared.log().write_rated(Level::Error, "damage at rest", &fields);
 }
 
 /// Logs that hosts can connect, and the drive's configuration.

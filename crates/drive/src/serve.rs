@@ -69,6 +69,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
+    if let Some(bytes_per_s) = config.scrub_bytes_per_s {
+        life::start_scrub(&shared, bytes_per_s);
+    }
     // A signal drains the drive as soon as its address is known.
     let stop = spawn(Class::System, stop_requested());
     yield_now().await;

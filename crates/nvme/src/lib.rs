@@ -21,6 +21,7 @@
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
 //! - [`combine`]: the task and the answers of the program `combine`
+//! - [`pages`]: checksums of pages, and the task of the program that compares them
 //! - [`executions`]: the log of executions
 //! - [`tunnel`]: packets to and from the drive's own operating system
 //! - [`program`]: programs that hosts load, and memory ranges
@@ -48,6 +49,7 @@ pub mod log;
 pub mod memory;
 pub mod nvm;
 pub mod opcode;
+pub mod pages;
 pub mod pdu;
 pub mod program;
 pub mod property;

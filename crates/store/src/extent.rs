@@ -22,6 +22,7 @@ use csd_reactor::{Buffer, sleep};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Extents, ObjectId};
 use crate::error::Error;
+use crate::sweep;
 
 pub use crate::layout::UNIT_BYTES;
 /// Time that a lock must stay unchanged before another writer takes it for abandoned.
@@ -199,7 +200,7 @@ pub(crate) async fn claim_again(
     }
 }
 
-async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {
+async fn delete_stale(drive: &Rc<Drive>, array: &Array) -> Result<Vec<u32>, Error> {
     let mut stale = Vec::new();
     for unit in claimed_units(drive).await? {
         let Some((object, key)) = read_claim(drive, unit).await? else { continue };
@@ -216,6 +217,7 @@ async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {
     for (unit, object, key) in stale {
         // Checked again: the object may have been removed and the unit claimed by another.
         if read_claim(drive, unit).await? == Some((object, key)) {
+            sweep::lists(drive, object).await?;
             delete(drive, &unit_key(unit)).await?;
             freed.push(unit);
         }

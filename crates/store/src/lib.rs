@@ -41,6 +41,7 @@ pub mod room;
 pub mod run;
 pub mod scrub;
 pub mod source;
+mod sweep;
 pub mod whole;
 
 pub use csd_initiator::Options;

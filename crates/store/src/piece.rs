@@ -1,15 +1,15 @@
-//! Chunks and parity pieces on their drives, as scrubs and repairs see them.
-//!
-//! Performs no I/O.
+//! Chunks and parity pieces at their places on drives.
 
 use std::time::Duration;
 
-use csd_nvme::execute::Place;
+use csd_nvme::execute::{Place, chunk_key};
+use csd_nvme::pages::PieceKind;
 use csd_nvme::status::Status;
-use csd_reactor::Instant;
+use csd_reactor::{Buffer, Instant};
 
-use crate::array::{BLOCK_NSID, OBJECTS_NSID};
+use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::ObjectId;
+use crate::error::Error;
 
 /// Place of a piece on its drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,65 @@ pub(crate) enum Spot {
 }
 
 impl Spot {
+    /// Reads a piece of `bytes` bytes; `None` if it is not there, or the drive finds it damaged.
+    ///
+    /// # Errors
+    /// A failed command.
+    pub(crate) async fn read(self, drive: &Drive, bytes: u32) -> Result<Option<Buffer>, Error> {
+        let read = match self {
+            Self::Value(id, number) => {
+                let front = drive.objects.front(&chunk_key(&id.0, number), bytes).await;
+                let is_whole = |(_, whole): &(Buffer, u64)| *whole == u64::from(bytes);
+                front.map(|front| front.filter(is_whole).map(|(front, _)| front))
+            }
+            Self::Blocks(start) => {
+                let whole = (bytes as usize).next_multiple_of(drive.block.block_bytes() as usize);
+                drive.block.read(start, whole).await.map(Some)
+            }
+        };
+        match read {
+            Ok(read) => Ok(read.map(|mut read| {
+                read.truncate(bytes as usize);
+                read
+            })),
+            Err(error) if is_damage(error.status()) => Ok(None),
+            Err(error) => Err(Error::command(drive, error)),
+        }
+    }
+
+    /// Writes a piece to its place, of blocks with zeros up to the end of the last one. A piece on
+    /// blocks is durable afterwards if `is_durable`, a value always.
+    ///
+    /// # Errors
+    /// A failed command.
+    pub(crate) async fn write(
+        self,
+        drive: &Drive,
+        mut piece: Buffer,
+        is_durable: bool,
+    ) -> Result<(), Error> {
+        let written = match self {
+            Self::Value(id, number) => {
+                drive.objects.store(&chunk_key(&id.0, number), vec![piece], 0).await
+            }
+            Self::Blocks(start) => {
+                let block_bytes = drive.block.block_bytes() as usize;
+                let padding = piece.len().next_multiple_of(block_bytes) - piece.len();
+                piece.append(padding).fill(0);
+                drive.block.write(start, vec![piece], is_durable).await
+            }
+        };
+        written.map_err(|error| Error::command(drive, error))
+    }
+
+    /// Returns kind, namespace, identifier and start by which page lists of an object name a piece.
+    pub(crate) fn listed(self, object: ObjectId) -> (PieceKind, u32, ObjectId, u64) {
+        match self {
+            Self::Value(id, number) => (PieceKind::VALUES, OBJECTS_NSID, id, number.into()),
+            Self::Blocks(start) => (PieceKind::BLOCKS, BLOCK_NSID, object, start),
+        }
+    }
+
     /// Returns a piece of `bytes` bytes as a source of an execution.
     pub(crate) fn place(self, bytes: u32, block_bytes: u32) -> Place {
         match self {

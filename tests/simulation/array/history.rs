@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// Identifier of a put, and of its bytes.
 pub type Content = u64;
 
-/// Bytes of a chunk of the lane's objects.
-pub const CHUNK_BYTES: u64 = 4096;
+/// Bytes of a chunk of the lane's objects: two pages, so that chunks have page lists.
+pub const CHUNK_BYTES: u64 = 8192;
 
 /// A question of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -231,6 +231,7 @@ async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Tol
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
         align: None,
+        page_bytes: Some(object::PAGE_BYTES),
         protect: match content % 4 {
             0 => Some(scheme(4, 2)),
             1 => Some(scheme(2, 2)),

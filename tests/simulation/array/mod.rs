@@ -2,20 +2,19 @@
 //! the same names, as values and on blocks.
 //!
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
-//! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
-//! all; crashes of hosts at any step; chunks replaced by other bytes. At most three
-//! drives are out of a host's reach or have forgotten something, as the quorums of six allow.
-//!
+//! the next after hosts have seen the drive vote again; partitions of a host from one or all;
+//! crashes of hosts at any step; chunks replaced by other bytes; at last flipped bits (`flips.rs`).
+//! At most three drives are out of a host's reach or have forgotten something, as quorums allow.
 //! Rules: no host gets the answer that an object is missing, there, or of other bytes than its
 //! put's, unless a change that was asked allows it; wrong bytes reach no reader; no drive's epoch
 //! of a name falls; in the end a write quorum of the media holds every acknowledged change
 //! (`history.rs`, `host.rs`). Every piece of a protected object on the media that has its digest is
-//! the one that the scalar code computes; an object with enough such pieces is read; after a
-//! reclaim no drive holds pieces of no object (`pieces.rs`). After a repair that reported success,
-//! and after the last one of each object with enough pieces, the media hold all of them
-//! (`repair.rs`). A seed is a whole run.
+//! the scalar code's; an object with enough such pieces is read; a reclaim leaves no pieces of no
+//! object (`pieces.rs`). After a repair that reported success, and the last one of each object with
+//! enough pieces, the media hold all of them (`repair.rs`). A seed is a whole run.
 
 mod codes;
+mod flips;
 mod history;
 mod host;
 mod pieces;
@@ -29,11 +28,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Resources;
-use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
+use csd_drive::{Resources, drive};
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{CoreId, Listener};
@@ -96,6 +94,7 @@ struct Faults {
     compared: u64,
     repairs: u64,
     rebuilt: u64,
+    flips: flips::Flips,
 }
 
 struct Lane {
@@ -275,6 +274,7 @@ impl Lane {
         self.world.crash(self.warden);
         self.read_with_two();
         self.read_back();
+        self.faults.flips = self.flip_and_repair();
         let known = self.known.borrow();
         self.faults.swaps = known.swapped;
         self.faults.rebuilds = known.rebuilt;
@@ -341,6 +341,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.compared += faults.compared;
         all.repairs += faults.repairs;
         all.rebuilt += faults.rebuilt;
+        all.flips.add(faults.flips);
     }
     let count = seeds().count() as u64;
     println!("{count} seeds, {answered} answers, {scanned} looks at media, {all:?}");
@@ -355,6 +356,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.compared,
         all.repairs,
         all.rebuilt,
+        all.flips.fewest(),
     ];
     assert!(count < 50 || every.iter().all(|number| *number > count / 5), "{all:?}");
 }

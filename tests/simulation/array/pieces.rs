@@ -61,9 +61,9 @@ impl Medium {
 
 /// Pieces of a protected object that the media hold with the digests of its entry.
 pub struct Sound {
-    stripes: Stripes,
+    pub stripes: Stripes,
     /// Piece by stripe and number.
-    pieces: Vec<(u32, usize, Vec<u8>)>,
+    pub pieces: Vec<(u32, usize, Vec<u8>)>,
 }
 
 impl Sound {
@@ -140,7 +140,8 @@ pub async fn left_after_reclaim(array: &Array, media: &[Medium]) -> Option<Vec<S
     let known: BTreeSet<ObjectId> = entries.flat_map(Entry::ids).collect();
     let mut left = Vec::new();
     for (index, Medium { kv, .. }) in media.iter().enumerate() {
-        let is_chunk = |key: &&Key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80;
+        // Pieces have keys of 16 bytes, their page lists of 15.
+        let is_chunk = |key: &&Key| key.as_bytes().len() >= 15 && key.as_bytes()[0] >= 0x80;
         for key in kv.list_all(&[]).await.ok()?.iter().filter(is_chunk) {
             let id = ObjectId(*key.as_bytes().first_chunk().unwrap());
             if !known.contains(&id) {

@@ -23,6 +23,7 @@ async fn put(name: String, is_done: Rc<Cell<bool>>) {
     let bytes = Box::new(io::Cursor::new(vec![7; 100_000]));
     let options = PutOptions {
         protect: None,
+        page_bytes: None,
         name,
         on: On::Kv,
         chunk_bytes: None,

@@ -96,6 +96,7 @@ impl Objects {
                     arrange: Arrange::Spread,
                     align: None,
                     protect: None,
+                    page_bytes: None,
                 };
                 let entry = object::put(array, source, &options, &silent()).await?.entry;
                 let Placement::Block(extents) = &entry.placement else {

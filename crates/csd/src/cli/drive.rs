@@ -102,6 +102,11 @@ pub(crate) struct Serve {
     /// of a profile of csdplan, such as fpga-verifier; DEVICE is needed if it has several
     #[arg(long, value_name = "FILE[:DEVICE]")]
     pub(crate) pace: Option<String>,
+    /// Read all current values of the key-value namespaces, and the blocks of objects, again and
+    /// again at this many bytes per second, such as 20M, and log what does not match its checksums
+    /// [default: not at all]
+    #[arg(long, value_name = "SIZE", value_parser = super::scrub::rate)]
+    pub(crate) scrub: Option<u64>,
     /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a
     /// share of the CPUs of its own
     #[arg(long)]

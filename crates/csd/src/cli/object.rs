@@ -1,6 +1,7 @@
 //! Options of the commands for objects: `csd put`, `get`, `ls`, `stat`, `rm`.
 
 use clap::{Args, ValueEnum};
+use csd_nvme::pages::PAGE_BYTES;
 use csd_store::ElementType;
 use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty};
@@ -50,11 +51,23 @@ pub(crate) struct Put {
     /// [default: 1M]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) chunk: Option<u64>,
+    /// Size of the pages that get a checksum of their own, by which `csd scrub` names damage: a
+    /// power of two from 4K to 8M, 0 for none
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = page_bytes)]
+    pub(crate) page_bytes: u32,
     /// Protect the object against the loss of any K drives: K parity pieces for each N chunks
     #[arg(long, value_name = "rs:N+K")]
     pub(crate) protect: Option<Scheme>,
     #[command(flatten)]
     pub(crate) arrange: Arrange,
+}
+
+/// Parses the size of a page; 0 stands for none.
+fn page_bytes(text: &str) -> Result<u32, String> {
+    let bytes = u32::try_from(parse_size(text)?)
+        .ok()
+        .filter(|bytes| *bytes == 0 || (bytes.is_power_of_two() && PAGE_BYTES.contains(bytes)));
+    bytes.ok_or_else(|| format!("{text:?} is no power of two from 4K to 8M, and not 0"))
 }
 
 /// Element for an empty cell.

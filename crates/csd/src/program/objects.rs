@@ -138,8 +138,15 @@ fn store(
     let name = name.to_owned();
     with_plan(plan, context.options()?, async move |array: &Array| {
         let (on, arrange) = (On::Kv, Arrange::Spread);
-        let options =
-            PutOptions { name, on, chunk_bytes: None, arrange, align: None, protect: None };
+        let options = PutOptions {
+            name,
+            on,
+            chunk_bytes: None,
+            arrange,
+            align: None,
+            protect: None,
+            page_bytes: None,
+        };
         Ok(object::put(array, source, &options, &silent()).await?)
     })
 }

@@ -105,7 +105,15 @@ fn put(
     chunk_bytes: Option<u64>,
 ) -> Result<(), Failure> {
     let name = name.to_owned();
-    let options = PutOptions { name, on: On::Kv, chunk_bytes, arrange, align: None, protect: None };
+    let options = PutOptions {
+        name,
+        on: On::Kv,
+        chunk_bytes,
+        arrange,
+        align: None,
+        protect: None,
+        page_bytes: None,
+    };
     context.with_array(async move |array: &Array| {
         object::put(array, source, &options, &silent()).await?;
         Ok(())

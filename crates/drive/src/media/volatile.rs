@@ -154,6 +154,11 @@ impl Volatile {
         self.state().losses
     }
 
+    /// Calls `look` with what is durable, which it may damage.
+    pub fn at_rest<T>(&self, look: impl FnOnce(&Memory) -> T) -> T {
+        look(&self.state().durable)
+    }
+
     /// Returns the number of bytes that were read.
     pub fn read_bytes(&self) -> u64 {
         self.state().read_bytes

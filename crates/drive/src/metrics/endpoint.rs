@@ -91,6 +91,7 @@ pub async fn render(shared: &Shared) -> String {
     cores(&mut page, &times);
     hosts(&mut page, shared, &memory);
     log(&mut page, shared);
+    scrub(&mut page, shared);
     page
 }
 
@@ -306,6 +307,25 @@ fn log(page: &mut String, shared: &Shared) {
     for namespace in &segments.namespaces {
         let (nsid, keys) = (namespace.nsid, namespace.keys.load(Relaxed));
         let _ = writeln!(page, "csd_kv_keys{{nsid=\"{nsid}\"}} {keys}");
+    }
+}
+
+fn scrub(page: &mut String, shared: &Shared) {
+    let counts = &shared.segments.scrub;
+    for (name, help, count) in [
+        (
+            "csd_kv_scrubbed_bytes_total",
+            "Bytes of records, and of blocks with page lists, that --scrub has read.",
+            &counts.bytes,
+        ),
+        (
+            "csd_kv_scrub_damage_total",
+            "Damaged places that --scrub has met, in every pass again.",
+            &counts.damaged,
+        ),
+    ] {
+        head(page, name, "counter", help);
+        let _ = writeln!(page, "{name} {}", count.load(Relaxed));
     }
 }
 

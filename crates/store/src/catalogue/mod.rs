@@ -316,7 +316,7 @@ pub async fn keys_with_prefix(
     first: &[u8],
 ) -> Result<Vec<Key>, Error> {
     let mut keys: Vec<Key> = Vec::new();
-    let start = Key::new(first).expect("prefixes of this crate make keys of 9 or 16 bytes");
+    let start = Key::new(first).expect("prefixes of this crate make keys of 9, 15 or 16 bytes");
     loop {
         let from = keys.last().unwrap_or(&start);
         let listed = drive.objects.list(Some(from), LIST_BYTES).await;

@@ -37,6 +37,9 @@ pub struct PutOptions {
     pub align: Option<Entry>,
     /// Protection against the loss of drives.
     pub protect: Option<Scheme>,
+    /// Size of the pages that get checksums of their own, bytes: a power of two from 4,096 to
+    /// 8 MiB. `None` if none get one.
+    pub page_bytes: Option<u32>,
 }
 
 /// Stores `source` as a new object.
@@ -61,7 +64,7 @@ pub async fn put(
     let first;
     (reader, first) = reader.next(shape.chunk_bytes).await?;
     draft.write(array).await?;
-    match fill(array, &mut draft.entry, reader, first, progress).await {
+    match fill(array, &mut draft.entry, (reader, first), options.page_bytes, progress).await {
         Ok(()) => draft.seal(array).await,
         Err(error) => {
             // The user must see the put's own error, not one of the clean-up.
@@ -115,11 +118,11 @@ fn small(index: usize) -> u16 {
 async fn fill(
     array: &Array,
     entry: &mut Entry,
-    reader: Reader,
-    first: Read,
+    (reader, first): (Reader, Read),
+    page_bytes: Option<u32>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let mut writer = Writer::new(array, entry, reader.encoder.is_some()).await?;
+    let mut writer = Writer::new(array, entry, reader.encoder.is_some(), page_bytes).await?;
     let sent = send_all(&mut writer, reader, first, progress).await;
     let finished = writer.finish().await;
     let (reader, packed) = sent?;

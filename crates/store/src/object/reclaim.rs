@@ -11,7 +11,9 @@
 
 use std::collections::BTreeSet;
 
+use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
+use csd_nvme::pages::list_key;
 use csd_reactor::sleep;
 
 use super::{Error, list, remove};
@@ -54,13 +56,15 @@ pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
     Ok(Reclaimed { puts: left.len(), claims: catalogue::release_passed(array).await? })
 }
 
-/// Returns the objects of which a drive has chunks or units.
+/// Returns the objects of which a drive has chunks, page lists or units.
 pub(crate) async fn objects_on(drive: &Drive) -> Result<BTreeSet<ObjectId>, Error> {
-    let mut first = [0; 16];
-    first[0] = 0x80; // the top bit of an object's id
-    let keys = catalogue::keys_with_prefix(drive, &[], &first).await?;
-    let of_chunk = |key: &Key| key.as_bytes().first_chunk().map(|id| ObjectId(*id));
-    let mut objects: BTreeSet<ObjectId> = keys.iter().filter_map(of_chunk).collect();
-    objects.extend(extent::owners(drive).await?);
+    let mut least = [0; 12];
+    least[0] = 0x80; // the top bit of an object's id
+    let mut objects: BTreeSet<ObjectId> = extent::owners(drive).await?.into_iter().collect();
+    for first in [list_key(&least, 0), chunk_key(&least, 0)] {
+        let keys = catalogue::keys_with_prefix(drive, &[], first.as_bytes()).await?;
+        let of_key = |key: &Key| key.as_bytes().first_chunk().map(|id| ObjectId(*id));
+        objects.extend(keys.iter().filter_map(of_key));
+    }
     Ok(objects)
 }

@@ -7,16 +7,15 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_reactor::{Class, Semaphore, random_bytes, sleep, spawn};
+use csd_reactor::{Class, random_bytes, sleep, spawn};
 
 use super::{Error, check_name};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
 use crate::extent;
 use crate::extent::GRACE;
+use crate::sweep;
 
-/// Deletes in flight at once on one drive.
-const DELETES: usize = 32;
 /// Attempts, and the pause between them, to write an entry again to a drive that was full.
 const ROOM_TRIES: u32 = 20;
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
@@ -138,22 +137,8 @@ pub(super) async fn sweep(array: &Array, object: ObjectId) -> Result<(), Error> 
 }
 
 async fn sweep_drive(drive: &Rc<Drive>, object: ObjectId) -> Result<(), Error> {
-    let first = csd_nvme::execute::chunk_key(&object.0, 0);
-    let keys = catalogue::keys_with_prefix(drive, &object.0, first.as_bytes()).await?;
-    let window = Semaphore::new(DELETES);
-    let mut deletes = Vec::with_capacity(keys.len());
-    for key in keys {
-        let permit = window.acquire(1).await;
-        let drive = Rc::clone(drive);
-        deletes.push(spawn(Class::Foreground, async move {
-            let deleted = drive.objects.delete(&key).await;
-            drop(permit);
-            deleted.map(|_| ()).map_err(|error| Error::command(&drive, error))
-        }));
-    }
-    for delete in deletes {
-        delete.await?;
-    }
+    sweep::lists(drive, object).await?;
+    sweep::pieces(drive, object).await?;
     extent::release(drive, object).await
 }
 

@@ -10,6 +10,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, random_u64, spawn};
 
 use super::chunk::read_chunk;
 use super::encode::Encoder;
+use super::pages::PAGE_BYTES;
 use super::writer::Writer;
 use super::{Error, Progress, WINDOW, parity};
 use crate::array::{Array, Drive};
@@ -48,7 +49,7 @@ pub(super) async fn spread(
     }
     moved.members = members;
     moved.sums = Vec::new();
-    let mut writer = Writer::new(array, &moved, true).await?;
+    let mut writer = Writer::new(array, &moved, true, Some(PAGE_BYTES)).await?;
     let sent = send_all(&mut writer, (from, entry), progress).await;
     let finished = writer.finish().await;
     moved.sums = sent?;

@@ -3,19 +3,22 @@
 //! At most [`WINDOW`] pieces of a drive are in flight. A put whose name another writer has taken
 //! notices this with its next piece after [`CHECK_INTERVAL`]. If a drive is lost while a protected
 //! object is put, its pieces are noted as missing, and the put goes on; the caller checks that
-//! enough others are durable. Invariant: a piece that is not noted was acknowledged.
+//! enough others are durable. The pages of pieces get checksums, in lists that follow their pieces
+//! ([`super::pages`]). Invariant: a piece that is not noted was acknowledged.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn};
+use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, compute_fn, now, spawn};
 
 use super::encode::{Number, Piece};
+use super::pages::{Group, Lists, Series, sums};
 use super::{CHECK_INTERVAL, Error, WINDOW};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Dealer};
+use crate::piece::Spot;
 use crate::room;
 
 /// Sends pieces to the drives.
@@ -31,6 +34,8 @@ pub(super) struct Writer<'a> {
     chunks: u32,
     /// Parity sent so far, if the writer is sent any.
     parity: Option<Parities>,
+    /// Page lists, if pages get checksums.
+    lists: Option<Lists>,
 }
 
 /// Outcome of the pieces in flight.
@@ -71,8 +76,14 @@ pub(super) struct Finished {
 
 impl<'a> Writer<'a> {
     /// Returns a writer of the chunks of `entry`, and of its parity if it is `striped`: protected,
-    /// with stripes of consecutive chunks.
-    pub(super) async fn new(array: &'a Array, entry: &Entry, striped: bool) -> Result<Self, Error> {
+    /// with stripes of consecutive chunks. If `page_bytes` is given, pages of that size get
+    /// checksums.
+    pub(super) async fn new(
+        array: &'a Array,
+        entry: &Entry,
+        striped: bool,
+        page_bytes: Option<u32>,
+    ) -> Result<Self, Error> {
         let mut lanes = Vec::new();
         for &member in &entry.members {
             let drive = array.drive(member.into())?;
@@ -94,8 +105,9 @@ impl<'a> Writer<'a> {
             stripe: 0,
             sums: Vec::new(),
         });
-        let (outcome, checked) = (Rc::default(), now());
-        Ok(Self { array, entry: entry.clone(), lanes, outcome, checked, chunks: 0, parity })
+        let (entry, outcome, checked) = (entry.clone(), Rc::default(), now());
+        let lists = page_bytes.map(Lists::new);
+        Ok(Self { array, entry, lanes, outcome, checked, chunks: 0, parity, lists })
     }
 
     /// Checks from time to time that this put still owns the name: if not, its units of the block
@@ -158,16 +170,20 @@ impl<'a> Writer<'a> {
             return Err(error);
         }
         let may_miss = self.may_miss(number);
-        let place = match self.place(lane, number, piece.len() as u64).await {
+        let spot = match self.place(lane, number, piece.len() as u64).await {
             Err(error) if may_miss && error.is_lost() => {
                 self.outcome.missing.borrow_mut().push(number);
                 return Ok(());
             }
-            place => place?,
+            spot => spot?,
         };
         let (drive, outcome) = (Rc::clone(&self.lanes[lane].drive), Rc::clone(&self.outcome));
+        let listed = self.listed(lane, spot, piece.len());
         drop(spawn(Class::Foreground, async move {
-            let stored = store(&drive, place, piece).await;
+            let stored = match listed {
+                Some(listed) => listed.store(&drive, spot, piece).await,
+                None => spot.write(&drive, piece, false).await,
+            };
             drop(permit);
             match stored {
                 Err(error) if may_miss && error.is_lost() => {
@@ -180,6 +196,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Returns the place of a piece in the page lists, if it has one.
+    fn listed(&mut self, lane: usize, spot: Spot, bytes: usize) -> Option<Listed> {
+        let (kind, nsid, object, start) = spot.listed(self.entry.id);
+        let series = Series { lane, kind, nsid, object: object.0 };
+        let (group, full) = self.lists.as_mut()?.group(series, bytes)?;
+        Some(Listed { group, full, start })
+    }
+
     /// Returns true if the object can do without the piece. Extents of blocks are complete, and the
     /// parity of parts is computed from chunks that are stored.
     fn may_miss(&self, number: Number) -> bool {
@@ -189,7 +213,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn place(&mut self, lane: usize, number: Number, bytes: u64) -> Result<Place, Error> {
+    async fn place(&mut self, lane: usize, number: Number, bytes: u64) -> Result<Spot, Error> {
         let lane = &mut self.lanes[lane];
         if let (Number::Chunk(_), Some(claimer)) = (number, &mut lane.claimer) {
             let (unit, used) = lane.unit;
@@ -198,7 +222,7 @@ impl<'a> Writer<'a> {
                 false => (claimer.claim(self.array).await?, 0),
             };
             lane.unit = (unit, used + u64::from(self.entry.chunk_bytes));
-            return Ok(Place::Blocks(u64::from(unit) * UNIT_BYTES + used));
+            return Ok(Spot::Blocks(u64::from(unit) * UNIT_BYTES + used));
         }
         let (id, number) = match number {
             Number::Chunk(number) => (self.entry.id, number),
@@ -207,14 +231,28 @@ impl<'a> Writer<'a> {
             }
         };
         lane.take(room::record_bytes(bytes)).await?;
-        Ok(Place::Value(csd_nvme::execute::chunk_key(&id.0, number)))
+        Ok(Spot::Value(id, number))
     }
 
-    /// Waits for all pieces in flight.
-    pub(super) async fn finish(self) -> Result<Finished, Error> {
+    /// Waits for all pieces in flight, and stores the last page lists.
+    pub(super) async fn finish(mut self) -> Result<Finished, Error> {
         let mut extents = Vec::new();
-        for lane in self.lanes {
+        for lane in &self.lanes {
             let _all: SemaphorePermit = lane.window.acquire(WINDOW).await;
+        }
+        let owned = self.check().await;
+        let lists = self.lists.take().filter(|_| owned.is_ok());
+        let groups = lists.into_iter().flat_map(Lists::finish);
+        let ends: Vec<_> = groups
+            .map(|(lane, group)| {
+                let drive = Rc::clone(&self.lanes[lane].drive);
+                spawn(Class::Foreground, async move { group.end(&drive).await })
+            })
+            .collect();
+        for end in ends {
+            end.await;
+        }
+        for lane in self.lanes {
             // Writes to a block namespace are durable only after a flush; a sealed object must be
             // durable.
             if let Some(claimer) = lane.claimer {
@@ -226,6 +264,7 @@ impl<'a> Writer<'a> {
         if let Some(error) = self.outcome.failure.borrow_mut().take() {
             return Err(error);
         }
+        owned?;
         Ok(Finished {
             extents: (!extents.is_empty()).then_some(extents),
             parity: self.parity.map(|parities| parities.sums),
@@ -262,20 +301,37 @@ impl Lane {
     }
 }
 
-enum Place {
-    Value(csd_nvme::kv::Key),
-    Blocks(u64),
+/// A piece of a page list.
+struct Listed {
+    group: Rc<Group>,
+    /// The list before, if this piece begins a new one.
+    full: Option<Rc<Group>>,
+    /// Start of the piece, as in the list.
+    start: u64,
 }
 
-async fn store(drive: &Drive, place: Place, mut piece: Buffer) -> Result<(), Error> {
-    let stored = match place {
-        Place::Value(key) => drive.objects.store(&key, vec![piece], 0).await,
-        Place::Blocks(offset) => {
-            let block_bytes = drive.block.block_bytes() as usize;
-            let padding = piece.len().next_multiple_of(block_bytes) - piece.len();
-            piece.append(padding).fill(0);
-            drive.block.write(offset, vec![piece], false).await
+impl Listed {
+    /// Stores the piece, and notes the checksums of its pages.
+    async fn store(self, drive: &Drive, spot: Spot, piece: Buffer) -> Result<(), Error> {
+        if let Some(full) = &self.full {
+            full.end(drive).await;
         }
-    };
-    stored.map_err(|error| Error::command(drive, error))
+        let (page_bytes, bytes) = (self.group.page_bytes(), piece.len());
+        let work = move || {
+            let sums = sums(page_bytes, &piece);
+            (piece, sums)
+        };
+        let stored = match compute_fn(Class::Foreground, 0, work).await {
+            Ok((piece, sums)) => {
+                let stored = spot.write(drive, piece, false).await;
+                if stored.is_ok() {
+                    self.group.add(self.start, bytes, &sums);
+                }
+                stored
+            }
+            Err(_) => Err(Error::Lane),
+        };
+        self.group.end(drive).await;
+        stored
+    }
 }

@@ -4,12 +4,12 @@
 
 use std::rc::Rc;
 
-use csd_nvme::execute::{Place, chunk_key};
+use csd_nvme::execute::Place;
 use csd_reactor::Buffer;
 
 use crate::array::Drive;
 use crate::error::Error;
-use crate::piece::{Spot, is_damage};
+use crate::piece::Spot;
 
 /// A piece of a stripe, as the entry describes it.
 #[derive(Clone)]
@@ -34,44 +34,14 @@ impl Piece {
     /// # Errors
     /// A failed command.
     pub(super) async fn read(&self) -> Result<Option<Buffer>, Error> {
-        let bytes = self.bytes as usize;
-        let read = match self.spot {
-            Spot::Value(id, number) => {
-                let front = self.drive.objects.front(&chunk_key(&id.0, number), self.bytes).await;
-                let is_whole = |(_, whole): &(Buffer, u64)| *whole == u64::from(self.bytes);
-                front.map(|front| front.filter(is_whole).map(|(front, _)| front))
-            }
-            Spot::Blocks(offset) => {
-                let whole = bytes.next_multiple_of(self.drive.block.block_bytes() as usize);
-                self.drive.block.read(offset, whole).await.map(Some)
-            }
-        };
-        match read {
-            Ok(read) => Ok(read.map(|mut read| {
-                read.truncate(bytes);
-                read
-            })),
-            Err(error) if is_damage(error.status()) => Ok(None),
-            Err(error) => Err(Error::command(&self.drive, error)),
-        }
+        self.spot.read(&self.drive, self.bytes).await
     }
 
     /// Writes the bytes to their place.
     ///
     /// # Errors
     /// A failed command.
-    pub(super) async fn write(&self, mut bytes: Buffer) -> Result<(), Error> {
-        let written = match self.spot {
-            Spot::Value(id, number) => {
-                self.drive.objects.store(&chunk_key(&id.0, number), vec![bytes], 0).await
-            }
-            Spot::Blocks(offset) => {
-                let block_bytes = self.drive.block.block_bytes() as usize;
-                let padding = bytes.len().next_multiple_of(block_bytes) - bytes.len();
-                bytes.append(padding).fill(0);
-                self.drive.block.write(offset, vec![bytes], true).await
-            }
-        };
-        written.map_err(|error| Error::command(&self.drive, error))
+    pub(super) async fn write(&self, bytes: Buffer) -> Result<(), Error> {
+        self.spot.write(&self.drive, bytes, true).await
     }
 }

@@ -17,7 +17,8 @@ use csd_nvme::execute::CHUNKS_MAX;
 use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};
-use super::{Bad, Cause, Limits, Scrubbed, current, execute, execution};
+use super::work::{execute, execution};
+use super::{Bad, Cause, Limits, Scrubbed, current};
 use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
 use crate::layout::Scheme;
@@ -185,14 +186,16 @@ impl<'a> Prover<'a> {
                 }
                 Answer::Others => {
                     let (object, stripe) = (self.object.entry.name.clone(), Some(range.start));
-                    let (piece, drive, cause) = (None, None, Cause::NoCodeWord);
+                    let (cause, repaired) = (Cause::NoCodeWord, false);
+                    let (piece, page, drive) = (None, None, None);
                     self.proof.bad.push(Bad {
                         object,
                         stripe,
                         piece,
+                        page,
                         drive,
                         cause,
-                        repaired: false,
+                        repaired,
                     });
                 }
                 Answer::Unreadable => self.proof.unproven += 1,

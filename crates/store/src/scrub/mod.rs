@@ -4,30 +4,31 @@
 //! Pieces are the chunks of an object, and the parity of a protected one. An execution of the
 //! kernel `verify` takes each piece as a page; its digest is that of the checksums in the entry. If
 //! it is not, the pieces are read again one by one. So only digests cross the wire, and damage is
-//! found by piece. In drives kernels have the lowest priority; a budget limits the bytes that each
-//! drive reads in a second. Invariant: nothing is written, and a piece is reported only after an
-//! execution over it alone has found it bad, or if the entry says that it is missing.
+//! found by piece, and by page if the piece has a page list. In drives kernels have the lowest
+//! priority; a budget limits the bytes that each drive reads in a second. Invariant: only
+//! [`relist`] writes, and a piece is reported only after an execution over it alone has found it
+//! bad, or if the entry says that it is missing.
 
 mod deep;
+mod page;
 mod pieces;
+mod relist;
+mod work;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use csd_kernels::verify::{self, Parameters, Plan, Spacing};
-use csd_nvme::execute::{Execution, Output};
-use csd_nvme::status::Status;
-use csd_reactor::{Class, now, sleep_until, spawn};
+use csd_reactor::{Class, spawn};
 
-use crate::array::{Array, Drive};
+use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::object::{self, Error, Progress};
-use crate::piece::{is_damage, read_by, verified};
-use crate::run::program_index;
-use pieces::{Batch, Name, Object, Piece};
+use pieces::{Name, Object};
+use work::{bad, one_drive};
 
 pub use deep::{Proof, prove};
+pub use relist::relist;
 
 /// Cause for which a piece is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +41,9 @@ pub enum Cause {
     Differs,
     /// All pieces of the stripe are those that were stored, and are no code word.
     NoCodeWord,
+    /// A page list of the object on the drive does not match its own checksum. No piece is bad
+    /// because of it.
+    PageList,
 }
 
 impl Cause {
@@ -51,11 +55,12 @@ impl Cause {
             Self::Unreadable => "unreadable",
             Self::Differs => "differs",
             Self::NoCodeWord => "no-code-word",
+            Self::PageList => "page-list",
         }
     }
 }
 
-/// A bad piece, or a bad stripe.
+/// A bad page, piece or stripe, or damaged page lists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bad {
     /// Name of the object.
@@ -63,8 +68,10 @@ pub struct Bad {
     /// Stripe of the piece; `None` if the object is not protected.
     pub stripe: Option<u32>,
     /// Number of the piece in the stripe, parity from n on. If the object is not protected: number
-    /// of the chunk in the object's order. `None` if the stripe as a whole is bad.
+    /// of the chunk in the object's order. `None` if a stripe as a whole or a page list is bad.
     pub piece: Option<u32>,
+    /// Number of the page in the piece; `None` if all of it is bad or the page is not known.
+    pub page: Option<u32>,
     /// Name of its drive; `None` if the stripe as a whole is bad.
     pub drive: Option<String>,
     /// Cause.
@@ -126,14 +133,6 @@ pub struct Limits {
     pub progress: Progress,
 }
 
-/// Work of one drive.
-struct Work {
-    drive: Rc<Drive>,
-    object: Rc<Object>,
-    program: u16,
-    limits: Limits,
-}
-
 /// Returns the bytes that a scrub of an object reads, and the proof of its stripes if `is_deep`.
 #[must_use]
 pub fn bytes(entry: &Entry, is_deep: bool) -> u64 {
@@ -152,7 +151,7 @@ pub fn bytes(entry: &Entry, is_deep: bool) -> u64 {
 pub async fn scrub(array: &Array, entry: &Entry, limits: &Limits) -> Result<Scrubbed, Error> {
     let mut object = Rc::new(Object::new(entry));
     loop {
-        let mut found = once(array, &object, &|_| true, limits).await?;
+        let mut found = once(array, &object, None, limits).await?;
         if found.bad.is_empty() {
             return Ok(found);
         }
@@ -170,7 +169,8 @@ pub async fn scrub(array: &Array, entry: &Entry, limits: &Limits) -> Result<Scru
     }
 }
 
-/// Reads the bad pieces of an object again after a repair, and marks those that are good now.
+/// Reads the bad pieces of an object again after a repair, and marks those that are good now. Does
+/// not read page lists.
 ///
 /// # Errors
 /// As [`scrub`].
@@ -184,7 +184,7 @@ pub async fn mark_repaired(
     let name = |bad: &Bad| Some(Name { stripe: bad.stripe, piece: bad.piece? });
     let names: BTreeSet<Name> = bad.iter().filter_map(name).collect();
     let object = Rc::new(Object::new(&entry));
-    let found = once(array, &object, &|piece| names.contains(&piece.name), limits).await?;
+    let found = once(array, &object, Some(&names), limits).await?;
     let is_complete = !limits.stop.get();
     let still: BTreeSet<Name> = found.bad.iter().filter_map(name).collect();
     let unread: BTreeSet<String> = found.unread.into_iter().map(|unread| unread.drive).collect();
@@ -196,17 +196,17 @@ pub async fn mark_repaired(
     Ok(())
 }
 
-/// Reads those pieces once that are `wanted`.
+/// Reads the pieces with these names once, or all with their page lists.
 async fn once(
     array: &Array,
     object: &Rc<Object>,
-    wanted: &dyn Fn(&Piece) -> bool,
+    names: Option<&BTreeSet<Name>>,
     limits: &Limits,
 ) -> Result<Scrubbed, Error> {
     let (mut found, mut tasks) = (Scrubbed::default(), Vec::new());
     for index in object.drives() {
         let mut pieces = object.pieces(index);
-        pieces.retain(wanted);
+        pieces.retain(|piece| names.is_none_or(|names| names.contains(&piece.name)));
         let (missing, pieces): (Vec<_>, Vec<_>) =
             pieces.into_iter().partition(|piece| piece.is_missing);
         let slot = array.slots().get(usize::from(index));
@@ -216,7 +216,7 @@ async fn once(
             _ if pieces.is_empty() => {}
             Ok(drive) => {
                 let (drive, object) = (Rc::clone(drive), Rc::clone(object));
-                let work = one_drive(drive, object, pieces, limits.clone());
+                let work = one_drive(drive, object, pieces, names.is_none(), limits.clone());
                 tasks.push(spawn(Class::Foreground, work));
             }
             Err(why) => {
@@ -246,114 +246,5 @@ async fn current(array: &Array, entry: &Entry) -> Result<Option<Entry>, Error> {
         Ok(current) => Ok(Some(current).filter(|current| current.id == entry.id)),
         Err(Error::Missing { .. }) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-async fn one_drive(
-    drive: Rc<Drive>,
-    object: Rc<Object>,
-    pieces: Vec<Piece>,
-    limits: Limits,
-) -> Result<Scrubbed, Error> {
-    let (mut found, all) = (Scrubbed::default(), pieces.len() as u64);
-    let work = async {
-        let program = program_index(&drive, verify::PROGRAM_ID).await?;
-        let (drive, object) = (Rc::clone(&drive), Rc::clone(&object));
-        Work { drive, object, program, limits }.all(pieces, &mut found).await
-    };
-    match work.await {
-        Err(error) if error.is_lost() => {
-            let pieces = all - found.chunks - found.parity;
-            let (object, drive) = (object.entry.name.clone(), drive.name.clone());
-            found.unread.push(Unread { object, drive, pieces, why: error.to_string() });
-            Ok(found)
-        }
-        done => done.map(|()| found),
-    }
-}
-
-fn bad(object: &Object, drive: &str, piece: &Piece, cause: Cause) -> Bad {
-    let (object, drive) = (object.entry.name.clone(), Some(drive.to_owned()));
-    let Name { stripe, piece } = piece.name;
-    Bad { object, stripe, piece: Some(piece), drive, cause, repaired: false }
-}
-
-impl Work {
-    /// Reads all pieces of the drive; `found` has those that were read, also after an error.
-    async fn all(&self, pieces: Vec<Piece>, found: &mut Scrubbed) -> Result<(), Error> {
-        for batch in Batch::all(pieces, self.object.entry.chunk_bytes) {
-            if self.limits.stop.get() {
-                return Ok(());
-            }
-            let begin = now();
-            found.bad.extend(self.look(&batch).await?);
-            let parity = batch.pieces.iter().filter(|piece| piece.is_parity).count() as u64;
-            found.parity += parity;
-            found.chunks += batch.pieces.len() as u64 - parity;
-            found.unknown += batch.pieces.iter().filter(|piece| piece.sum.is_none()).count() as u64;
-            found.bytes += batch.bytes;
-            (self.limits.progress)(batch.bytes);
-            if let Some(rate) = self.limits.bytes_per_s {
-                sleep_until(read_by(begin, batch.bytes, rate)).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the pieces of a batch; returns the bad ones.
-    async fn look(&self, batch: &Batch) -> Result<Vec<Bad>, Error> {
-        let Some(cause) = self.verify(batch).await? else { return Ok(Vec::new()) };
-        if let [piece] = &batch.pieces[..] {
-            return Ok(vec![bad(&self.object, &self.drive.name, piece, cause)]);
-        }
-        let mut found = Vec::new();
-        for piece in &batch.pieces {
-            let cause = self.verify(&Batch::one(piece.clone())).await?;
-            found.extend(cause.map(|cause| bad(&self.object, &self.drive.name, piece, cause)));
-        }
-        Ok(found)
-    }
-
-    /// Lets the drive read the pieces of a batch; returns what is wrong with them.
-    async fn verify(&self, batch: &Batch) -> Result<Option<Cause>, Error> {
-        let drive = &self.drive;
-        let plan = Plan::sequential(self.object.entry.chunk_bytes);
-        let parameters = Parameters { plan, spacing: Spacing::default() }.encode();
-        let execution = execution(drive, batch, verify::PROGRAM_ID, parameters);
-        let sums = batch.sums();
-        Ok(match execute(drive, self.program, &execution).await? {
-            Ok(result) => sums.filter(|sums| result != verified(sums)).map(|_| Cause::Differs),
-            Err(cause) => Some(cause),
-        })
-    }
-}
-
-/// Executes a program; returns its result, or the cause for which its pieces cannot be read.
-async fn execute(
-    drive: &Drive,
-    program: u16,
-    execution: &Execution,
-) -> Result<Result<u64, Cause>, Error> {
-    match drive.compute.execute(program, execution).await {
-        Ok(result) => Ok(Ok(result)),
-        Err(error) => match error.status() {
-            Some(Status::SOURCE_MISSING) => Ok(Err(Cause::Missing)),
-            status if is_damage(status) => Ok(Err(Cause::Unreadable)),
-            _ => Err(Error::command(drive, error)),
-        },
-    }
-}
-
-/// Returns an execution of a program that gives a result alone.
-fn execution(drive: &Drive, batch: &Batch, program: u64, parameters: Vec<u8>) -> Execution {
-    let places = batch.places(drive.block.block_bytes());
-    Execution {
-        program,
-        output: Output::Completion,
-        sources: places.into_iter().map(Into::into).collect(),
-        inline: Vec::new(),
-        parameters,
-        serial: false,
-        cores: 1,
     }
 }

@@ -6,7 +6,8 @@
 
 use csd_nvme::execute::{CHUNKS_MAX, Place};
 
-use crate::catalogue::{Entry, Placement};
+use super::Cause;
+use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::extent::byte_ranges;
 use crate::layout::{Layout, Stripes};
 use crate::piece::Spot;
@@ -27,7 +28,7 @@ pub(super) struct Name {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) name: Name,
-    spot: Spot,
+    pub(super) spot: Spot,
     /// True if it is parity.
     pub(super) is_parity: bool,
     /// Length, bytes.
@@ -57,6 +58,12 @@ impl Object {
     pub(super) fn new(entry: &Entry) -> Self {
         let stripes = entry.protected().and_then(|_| entry.stripes());
         Self { entry: entry.clone(), layout: entry.layout(), stripes }
+    }
+
+    /// Returns the identifiers of the page lists of its pieces.
+    pub(super) fn identifiers(&self) -> Vec<ObjectId> {
+        let parity = self.entry.protected().and_then(|_| self.entry.parity_id());
+        [Some(self.entry.id), parity].into_iter().flatten().collect()
     }
 
     /// Returns the drives that may hold pieces, as indices into the array.
@@ -191,6 +198,23 @@ impl Batch {
     }
 }
 
+impl Piece {
+    /// Returns the identifier of the page lists that may name the piece of an object with this
+    /// identifier, and its start in them.
+    pub(super) fn listed_as(&self, object: ObjectId) -> (ObjectId, u64) {
+        let (_, _, id, start) = self.spot.listed(object);
+        (id, start)
+    }
+
+    /// Returns true if single pages may be what is bad: a value that is intact is another one.
+    pub(super) fn may_have_pages(&self, cause: Cause) -> bool {
+        match self.spot {
+            Spot::Value(..) => cause == Cause::Unreadable,
+            Spot::Blocks(_) => matches!(cause, Cause::Differs | Cause::Unreadable),
+        }
+    }
+}
+
 /// Extends a place by the next piece; returns false if that is not possible.
 fn extend(last: &mut Place, next: Place, block_bytes: u32) -> bool {
     match (last, next) {
@@ -220,7 +244,6 @@ fn extend(last: &mut Place, next: Place, block_bytes: u32) -> bool {
 mod tests {
     use super::*;
     use crate::array::{BLOCK_NSID, OBJECTS_NSID};
-    use crate::catalogue::ObjectId;
 
     fn value(number: u32, bytes: u32) -> Piece {
         let name = Name { stripe: None, piece: number };

@@ -1,4 +1,5 @@
-//! The built-in programs of a drive, by program index: the kernels of `csd-kernels`, and `combine`.
+//! The built-in programs of a drive, by program index: the kernels of `csd-kernels`, `combine`
+//! and `pages`.
 
 use std::ops::Range;
 
@@ -8,6 +9,7 @@ use csd_kernels::registry::{self, BUILTIN};
 use csd_nvme::combine;
 use csd_nvme::compute::{ProgramDescriptor, device_defined};
 use csd_nvme::execute::Execution;
+use csd_nvme::pages;
 use csd_nvme::status::Status;
 
 use super::Failure;
@@ -16,7 +18,8 @@ use super::output::wanted;
 /// Returns the built-in programs, by program index. Their identifiers count from 1.
 pub fn programs() -> Vec<ProgramDescriptor> {
     let kernels = BUILTIN.iter().map(|kernel| (kernel.program_id(), kernel.name()));
-    let mut all: Vec<_> = kernels.chain([(combine::PROGRAM_ID, combine::NAME)]).collect();
+    let others = [(combine::PROGRAM_ID, combine::NAME), (pages::PROGRAM_ID, pages::NAME)];
+    let mut all: Vec<_> = kernels.chain(others).collect();
     all.sort_unstable_by_key(|(pid, _)| *pid);
     all.into_iter().map(|(pid, name)| device_defined(pid, name)).collect()
 }

@@ -14,6 +14,7 @@
 //! | `adapting` | executions whose division the drive chooses while it works |
 //! | `combine` | gathers pieces from this drive and its peers, and stores sums of products |
 //! | `ends` | reads and stores of pieces on this drive and its peers |
+//! | `pages` | compares pages of pieces with the checksums of page lists |
 //! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
 //! | `capacity` | limits of the executions of a core |
@@ -38,6 +39,7 @@ mod failure;
 mod library;
 mod listing;
 mod output;
+mod pages;
 mod parallel;
 mod parts;
 mod ranges;
@@ -50,6 +52,7 @@ use std::sync::Arc;
 
 use csd_nvme::combine::PROGRAM_ID as COMBINE;
 use csd_nvme::compute::Controls;
+use csd_nvme::pages::PROGRAM_ID as PAGES;
 use csd_reactor::set_core_local;
 
 use adapting::Adapting;
@@ -129,6 +132,9 @@ impl Compute {
         let Some(loaded) = &prepared.loaded else {
             if execution.program == COMBINE {
                 return self.combine(execution, cancel).await;
+            }
+            if execution.program == PAGES {
+                return self.pages(execution, cancel).await;
             }
             return match self.run_parallel(execution, cancel).await {
                 Some(report) => report,

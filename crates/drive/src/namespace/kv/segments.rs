@@ -59,6 +59,15 @@ pub struct KvNamespace {
     pub absent_delete_is_error: AtomicBool,
 }
 
+/// Counts of scrubs.
+#[derive(Debug, Default)]
+pub struct ScrubCounts {
+    /// Bytes of records that were read.
+    pub bytes: AtomicU64,
+    /// Number of damaged places that were met, in every pass again.
+    pub damaged: AtomicU64,
+}
+
 /// State that all shards share.
 #[derive(Debug)]
 pub struct Segments {
@@ -76,6 +85,8 @@ pub struct Segments {
     pub namespaces: Vec<KvNamespace>,
     /// Epochs of a drive with a volatile cache.
     pub epochs: Option<Arc<Epochs>>,
+    /// Counts of scrubs.
+    pub scrub: ScrubCounts,
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.
     pub(super) promised: AtomicU64,
@@ -115,6 +126,7 @@ impl Segments {
             version: VERSION,
             namespaces: nsids.iter().map(namespace).collect(),
             epochs: None,
+            scrub: ScrubCounts::default(),
             free: Mutex::default(),
             promised: AtomicU64::new(0),
             index_bytes_max: None,

@@ -1,0 +1,392 @@
+//! Page lists: values that hold the checksums of the pages of pieces, version 1; and the task of
+//! the program `pages`, which compares pages with them.
+//!
+//! A list names pieces of one object on the drive that holds the list. It is a 32-byte header,
+//! 16-byte records of pieces, the CRC-32C of each page of each piece, in order, and the CRC-32C of
+//! all bytes before. A page is short at the end of its piece. The key of a list has
+//! [`KEY_BYTES`] bytes, one fewer than those of the pieces. `docs/internals/contracts.md` lists
+//! the layout. This is its only parser. Invariants: a list has at least one piece, pieces have at
+//! least one byte, and there is a sum for every page.
+
+use crate::execute::{Execution, Output, Place as SourcePlace};
+use crate::kv::Key;
+use crate::wire::{codes, layout};
+
+/// Program identifier (PID).
+pub const PROGRAM_ID: u64 = 11;
+/// Name of the program.
+pub const NAME: &str = "pages";
+/// First four bytes of a list: "CSDP".
+pub const MAGIC: u32 = u32::from_le_bytes(*b"CSDP");
+/// Version of this layout.
+pub const VERSION: u16 = 1;
+/// Limits of the size of a page, bytes: powers of two.
+pub const PAGE_BYTES: std::ops::RangeInclusive<u32> = 4096..=8 << 20;
+/// Maximum length of a piece, bytes.
+pub const PIECE_BYTES_MAX: u32 = 16 << 20;
+/// Result of a comparison that found no page that differs, in dword 0.
+pub const NONE: u32 = u32::MAX;
+
+/// Length of the key of a list, bytes: the object's identifier, and a number in 3 bytes.
+pub const KEY_BYTES: usize = 15;
+/// Maximum number of lists of an object on a drive.
+pub const LISTS_MAX: u32 = 1 << 24;
+
+const SUM_BYTES: usize = 4;
+
+/// Returns the key of a list of an object.
+///
+/// # Panics
+/// If the number is not below [`LISTS_MAX`].
+#[must_use]
+pub fn list_key(object: &[u8; 12], number: u32) -> Key {
+    assert!(number < LISTS_MAX, "a number of 3 bytes");
+    let key = [&object[..], &number.to_be_bytes()[1..]].concat();
+    Key::new(&key).expect("fifteen bytes are a key")
+}
+
+codes! {
+    /// Kind of the places of a list's pieces.
+    pub struct PieceKind: u8 {
+        VALUES = 1: "kv values whose keys are the object's identifier and a number",
+        BLOCKS = 2: "bytes of a block namespace",
+    }
+}
+
+layout! {
+    /// Header of a list.
+    pub struct Header[32] {
+        /// [`MAGIC`].
+        magic / set_magic: u32 @ 0,
+        /// [`VERSION`].
+        version / set_version: u16 @ 4,
+        /// [`PieceKind`].
+        kind / set_kind: u8 @ 6,
+        /// Reserved, 0.
+        reserved / set_reserved: u8 @ 7,
+        /// Namespace of the pieces.
+        nsid / set_nsid: u32 @ 8,
+        /// Size of a page, bytes.
+        page_bytes / set_page_bytes: u32 @ 12,
+        /// Number of pieces.
+        pieces / set_pieces: u32 @ 16,
+        /// Identifier of the object.
+        object / set_object: [12] @ 20,
+    }
+}
+
+layout! {
+    /// One piece of a list.
+    pub struct PieceRecord[16] {
+        /// Values: number in the key. Blocks: first byte in the namespace.
+        start / set_start: u64 @ 0,
+        /// Length, bytes.
+        bytes / set_bytes: u32 @ 8,
+        /// Reserved, 0.
+        reserved / set_reserved: u32 @ 12,
+    }
+}
+
+layout! {
+    /// Task of the program: the inline source of its execution.
+    pub struct TaskRecord[32] {
+        /// Identifier of the object, in the key of the list.
+        object / set_object: [12] @ 0,
+        /// Number of the list.
+        number / set_number: u32 @ 12,
+        /// Namespace of the list.
+        nsid / set_nsid: u32 @ 16,
+        /// Number of the piece in the list.
+        piece / set_piece: u32 @ 20,
+        /// First page to compare.
+        from / set_from: u32 @ 24,
+        /// Reserved, 0.
+        reserved / set_reserved: u32 @ 28,
+    }
+}
+
+/// Error in a list or a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed page list: {0}")]
+pub struct Malformed(pub &'static str);
+
+/// A piece of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Values: number in the key. Blocks: first byte in the namespace.
+    pub start: u64,
+    /// Length, bytes.
+    pub bytes: u32,
+}
+
+/// A checked list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Kind of the places.
+    pub kind: PieceKind,
+    /// Namespace of the pieces.
+    pub nsid: u32,
+    /// Size of a page, bytes.
+    pub page_bytes: u32,
+    /// Identifier of the object; the first 12 bytes of its values' keys.
+    pub object: [u8; 12],
+    /// The pieces.
+    pub pieces: Vec<Piece>,
+    /// CRC-32C of the pages of all pieces, in order.
+    pub sums: Vec<u32>,
+}
+
+impl List {
+    /// Returns the bytes of the list of so many pieces and pages.
+    #[must_use]
+    pub fn encoded_bytes(pieces: usize, pages: usize) -> usize {
+        Header::SIZE + pieces * PieceRecord::SIZE + (pages + 1) * SUM_BYTES
+    }
+
+    /// Returns true if a value may be a list: it begins as one.
+    #[must_use]
+    pub fn is_likely(value: &[u8]) -> bool {
+        Header::parse(value).is_some_and(|header| header.magic() == MAGIC)
+    }
+
+    /// Parses a list.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason; no bytes cause a panic.
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        let (body, crc) = data.split_last_chunk().ok_or(Malformed("it is too short"))?;
+        let header = Header::parse(body).ok_or(Malformed("it is shorter than its header"))?;
+        if header.magic() != MAGIC {
+            return Err(Malformed("wrong magic number"));
+        }
+        if header.version() != VERSION {
+            return Err(Malformed("version is not 1"));
+        }
+        if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
+            return Err(Malformed("wrong checksum"));
+        }
+        let (kind, page_bytes) = (PieceKind(header.kind()), header.page_bytes());
+        if header.reserved() != 0 || !matches!(kind, PieceKind::VALUES | PieceKind::BLOCKS) {
+            return Err(Malformed("unknown kind of pieces"));
+        }
+        if !page_bytes.is_power_of_two() || !PAGE_BYTES.contains(&page_bytes) {
+            return Err(Malformed("a page is no power of two from 4096 to 8388608 bytes"));
+        }
+        let rest = &body[Header::SIZE..];
+        let end = usize::try_from(header.pieces()).ok().and_then(|pieces| {
+            let end = pieces.checked_mul(PieceRecord::SIZE)?;
+            (pieces > 0).then_some(end)
+        });
+        let (records, sums) =
+            end.and_then(|end| rest.split_at_checked(end)).ok_or(Malformed("it is cut off"))?;
+        let mut pieces = Vec::with_capacity(records.len() / PieceRecord::SIZE);
+        for record in records.chunks_exact(PieceRecord::SIZE).filter_map(PieceRecord::parse) {
+            let piece = Piece { start: record.start(), bytes: record.bytes() };
+            if record.reserved() != 0 || !(1..=PIECE_BYTES_MAX).contains(&piece.bytes) {
+                return Err(Malformed("impossible piece"));
+            }
+            let is_number = kind == PieceKind::BLOCKS || u32::try_from(piece.start).is_ok();
+            if !is_number || piece.start.checked_add(piece.bytes.into()).is_none() {
+                return Err(Malformed("impossible place of a piece"));
+            }
+            pieces.push(piece);
+        }
+        let (sums, []) = sums.as_chunks::<SUM_BYTES>() else {
+            return Err(Malformed("a checksum is cut"));
+        };
+        let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+        let (nsid, object) = (header.nsid(), header.object());
+        let list = Self { kind, nsid, page_bytes, object, pieces, sums };
+        match list.pages_before(list.pieces.len()) == list.sums.len() {
+            true => Ok(list),
+            false => Err(Malformed("not one checksum for each page")),
+        }
+    }
+
+    /// Returns the list's bytes.
+    ///
+    /// # Panics
+    /// If there are 2^32 pieces: the caller's bug.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut header = Header::zeroed();
+        header.set_magic(MAGIC).set_version(VERSION).set_kind(self.kind.0).set_nsid(self.nsid);
+        header.set_page_bytes(self.page_bytes).set_object(&self.object);
+        header.set_pieces(u32::try_from(self.pieces.len()).expect("a list is short"));
+        let mut data = Vec::with_capacity(Self::encoded_bytes(self.pieces.len(), self.sums.len()));
+        data.extend_from_slice(header.as_bytes());
+        for Piece { start, bytes } in &self.pieces {
+            let mut record = PieceRecord::zeroed();
+            record.set_start(*start).set_bytes(*bytes);
+            data.extend_from_slice(record.as_bytes());
+        }
+        self.sums.iter().for_each(|sum| data.extend_from_slice(&sum.to_le_bytes()));
+        let crc = crc32c::crc32c(&data);
+        data.extend_from_slice(&crc.to_le_bytes());
+        data
+    }
+
+    /// Returns the number of pages of a piece.
+    fn pages(&self, piece: &Piece) -> usize {
+        piece.bytes.div_ceil(self.page_bytes) as usize
+    }
+
+    fn pages_before(&self, piece: usize) -> usize {
+        self.pieces[..piece].iter().map(|piece| self.pages(piece)).sum()
+    }
+
+    /// Returns a piece with the checksums of its pages.
+    #[must_use]
+    pub fn piece(&self, number: usize) -> Option<(Piece, &[u32])> {
+        let piece = *self.pieces.get(number)?;
+        let begin = self.pages_before(number);
+        Some((piece, &self.sums[begin..begin + self.pages(&piece)]))
+    }
+}
+
+/// Task of the program: the pages of one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Namespace of the list.
+    pub nsid: u32,
+    /// Identifier of the object.
+    pub object: [u8; 12],
+    /// Number of the list, below [`LISTS_MAX`].
+    pub number: u32,
+    /// Number of the piece in the list.
+    pub piece: u32,
+    /// First page to compare.
+    pub from: u32,
+}
+
+impl Task {
+    /// Returns an execution of this task. Dword 0 of its result is the first page that differs, or
+    /// [`NONE`], dword 1 the number of those that differ.
+    #[must_use]
+    pub fn execution(&self) -> Execution {
+        let mut record = TaskRecord::zeroed();
+        record.set_nsid(self.nsid).set_object(&self.object).set_number(self.number);
+        record.set_piece(self.piece).set_from(self.from);
+        let bytes = u32::try_from(TaskRecord::SIZE).expect("a task is short");
+        Execution {
+            program: PROGRAM_ID,
+            output: Output::Completion,
+            sources: vec![SourcePlace::Inline { bytes }.into()],
+            inline: record.as_bytes().to_vec(),
+            parameters: Vec::new(),
+            serial: false,
+            cores: 0,
+        }
+    }
+
+    /// Parses the task of an execution.
+    ///
+    /// # Errors
+    /// [`Malformed`] also if it is not the execution's only source, and inline.
+    pub fn of(execution: &Execution) -> Result<Self, Malformed> {
+        let wrong = Malformed("the task is not the only source, inline and without parameters");
+        let [source] = &execution.sources[..] else { return Err(wrong) };
+        let is_alone = execution.parameters.is_empty() && execution.output == Output::Completion;
+        if !is_alone || !matches!(source.place, SourcePlace::Inline { .. }) {
+            return Err(wrong);
+        }
+        let record: &[u8; TaskRecord::SIZE] =
+            execution.inline[..].try_into().map_err(|_| Malformed("a task has not 32 bytes"))?;
+        let record = TaskRecord::from_bytes(*record);
+        let (nsid, object, number) = (record.nsid(), record.object(), record.number());
+        if record.reserved() != 0 || number >= LISTS_MAX {
+            return Err(Malformed("reserved bytes of the task are not zero"));
+        }
+        Ok(Self { nsid, object, number, piece: record.piece(), from: record.from() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> List {
+        let pieces = vec![Piece { start: 8192, bytes: 8193 }, Piece { start: 1 << 40, bytes: 1 }];
+        let (kind, sums) = (PieceKind::BLOCKS, vec![1, 2, 3, 0x0102_0304]);
+        List { kind, nsid: 1, page_bytes: 4096, object: [7; 12], pieces, sums }
+    }
+
+    #[test]
+    fn lists_have_these_bytes_and_come_back() {
+        let data = sample().encode();
+        assert_eq!(data.len(), List::encoded_bytes(2, 4));
+        assert_eq!(data[..12], [b'C', b'S', b'D', b'P', 1, 0, 2, 0, 1, 0, 0, 0]);
+        assert_eq!(data[12..20], [0, 16, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(data[32..48], [0, 32, 0, 0, 0, 0, 0, 0, 1, 32, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(data[76..80], [4, 3, 2, 1]);
+        assert_eq!(List::parse(&data), Ok(sample()));
+        assert!(List::is_likely(&data) && !List::is_likely(&data[1..]));
+        let list = sample();
+        assert_eq!(list.piece(0), Some((list.pieces[0], &[1, 2, 3][..])));
+        assert_eq!(list.piece(1), Some((list.pieces[1], &[0x0102_0304][..])));
+        assert_eq!(list.piece(2), None);
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_prefix_is_refused() {
+        let data = sample().encode();
+        for length in 0..data.len() {
+            assert!(List::parse(&data[..length]).is_err(), "cut to {length}");
+        }
+        for bit in 0..data.len() * 8 {
+            let mut changed = data.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(List::parse(&changed).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn hostile_fields_under_a_right_checksum_are_named_or_come_back() {
+        let data = sample().encode();
+        for index in 0..data.len() - SUM_BYTES {
+            for value in [0, 1, 0x7F, 0x80, 0xFF] {
+                let mut changed = data[..data.len() - SUM_BYTES].to_vec();
+                changed[index] = value;
+                let crc = crc32c::crc32c(&changed);
+                changed.extend_from_slice(&crc.to_le_bytes());
+                if let Ok(list) = List::parse(&changed) {
+                    assert_eq!(list.encode(), changed, "byte {index} = {value}");
+                }
+            }
+        }
+        let wrong = |change: fn(&mut List)| {
+            let mut list = sample();
+            change(&mut list);
+            List::parse(&list.encode()).unwrap_err().0
+        };
+        assert_eq!(wrong(|list| list.kind = PieceKind(3)), "unknown kind of pieces");
+        assert_eq!(wrong(|list| list.kind = PieceKind::VALUES), "impossible place of a piece");
+        assert_eq!(wrong(|list| list.pieces[0].bytes = 0), "impossible piece");
+        assert_eq!(wrong(|list| list.pieces[1].start = u64::MAX), "impossible place of a piece");
+        assert_eq!(wrong(|list| list.sums.truncate(3)), "not one checksum for each page");
+        assert_eq!(wrong(|list| list.pieces.clear()), "it is cut off");
+        let page = "a page is no power of two from 4096 to 8388608 bytes";
+        assert_eq!(wrong(|list| list.page_bytes = 2048), page);
+        assert_eq!(wrong(|list| list.page_bytes = 4097), page);
+    }
+
+    #[test]
+    fn tasks_come_back_and_wrong_ones_are_named() {
+        let task = Task { nsid: 2, object: [9; 12], number: 0x0102, piece: 3, from: 70_000 };
+        let execution = task.execution();
+        assert_eq!(Task::of(&execution), Ok(task));
+        assert_eq!(execution.inline[11..16], [9, 2, 1, 0, 0]);
+        assert_eq!(list_key(&[9; 12], 0x0102).as_bytes()[11..], [9, 0, 1, 2]);
+        assert_eq!(execution.inline[16..28], [2, 0, 0, 0, 3, 0, 0, 0, 0x70, 0x11, 1, 0]);
+        let parsed = Execution::parse(&execution.encode()).unwrap();
+        assert_eq!(Task::of(&parsed), Ok(task));
+        let mut reserved = execution.clone();
+        reserved.inline[28] = 1;
+        let refused = Err(Malformed("reserved bytes of the task are not zero"));
+        assert_eq!(Task::of(&reserved), refused);
+        let short = Execution { inline: vec![0; 31], ..execution.clone() };
+        assert_eq!(Task::of(&short), Err(Malformed("a task has not 32 bytes")));
+        let more = Execution { parameters: vec![1], ..execution };
+        assert!(Task::of(&more).is_err());
+    }
+}

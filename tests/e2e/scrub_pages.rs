@@ -1,0 +1,186 @@
+//! Page lists: what a put stores, what removes take along, and lists that are damaged themselves.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use csd_initiator::Kv;
+use csd_nvme::kv::Key;
+use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
+use serde_json::{Value, json};
+
+use crate::failures::on_objects;
+use crate::harness::{Array, numbers};
+use crate::scrub::scrubbed;
+
+const CHUNK: usize = 64 << 10;
+
+fn content(seed: u64, bytes: usize) -> Vec<u8> {
+    numbers(seed, bytes / 8).flat_map(u64::to_le_bytes).collect()
+}
+
+/// Returns the page lists of a drive.
+fn lists(array: &Array, drive: usize) -> Vec<List> {
+    on_objects(array, drive, async |kv: &Kv| {
+        let mut lists = Vec::new();
+        let is_list = |key: &&Key| key.as_bytes().len() == KEY_BYTES;
+        for key in kv.list_all(&[]).await.unwrap().iter().filter(is_list) {
+            let list = kv.retrieve(key, 1 << 17).await.unwrap().unwrap();
+            lists.push(List::parse(&list).unwrap());
+        }
+        lists
+    })
+}
+
+/// Returns the pieces of lists: kind, start and checksums.
+fn pieces(lists: &[List]) -> BTreeSet<(u8, u64, Vec<u32>)> {
+    let of_list = |list: &List| {
+        let piece = |number| {
+            let (piece, sums) = list.piece(number).unwrap();
+            (list.kind.0, piece.start, sums.to_vec())
+        };
+        (0..list.pieces.len()).map(piece).collect::<Vec<_>>()
+    };
+    lists.iter().flat_map(of_list).collect()
+}
+
+fn all_lists(array: &Array) -> Vec<List> {
+    (0..array.drives().len()).flat_map(|drive| lists(array, drive)).collect()
+}
+
+/// Flips a bit of a medium, `further` bytes behind the place of these bytes.
+fn flip(array: &Array, drive: usize, needle: &[u8], further: usize) {
+    let path = array.path(&format!("csd-array/d{drive}.media"));
+    let medium = fs::read(&path).unwrap();
+    let mut places = (0..medium.len()).step_by(64);
+    let at = further + places.find(|at| medium[*at..].starts_with(needle)).expect("it is there");
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[medium[at] ^ 4], at as u64).unwrap();
+}
+
+#[test]
+fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
+    let array = Array::up(3, "256M");
+    // 21 chunks; the last has one page, whose checksum is in the catalogue.
+    let bytes = content(1, 20 * CHUNK + 4096);
+    array.file("x", &bytes);
+    let sums = |page: usize| -> Vec<u32> {
+        let chunks = bytes.chunks(CHUNK).filter(|chunk| chunk.len() > page);
+        let mut sums: Vec<u32> =
+            chunks.flat_map(|chunk| chunk.chunks(page)).map(crc32c::crc32c).collect();
+        sums.sort_unstable();
+        sums
+    };
+    for (on, kind) in [("kv", PieceKind::VALUES), ("block", PieceKind::BLOCKS)] {
+        for (option, page) in [("4K", 4096), ("16K", 16 << 10)] {
+            array
+                .csd(&["put", "x", "--chunk", "64K", "--on", on, "--page-bytes", option])
+                .expect(0, &[]);
+            let lists = all_lists(&array);
+            let mut found: Vec<u32> = lists.iter().flat_map(|list| list.sums.clone()).collect();
+            found.sort_unstable();
+            assert_eq!(found, sums(page), "{on} {option}");
+            assert!(lists.len() == 3 && lists.iter().all(|list| list.kind == kind));
+            array.csd(&["rm", "x"]).expect(0, &[]);
+            assert!(all_lists(&array).is_empty());
+        }
+    }
+    array.csd(&["put", "x", "--chunk", "64K", "--page-bytes", "0"]).expect(0, &[]);
+    assert!(all_lists(&array).is_empty());
+    for wrong in ["1", "2K", "5000", "16M", "all"] {
+        array.csd(&["put", "x", "y", "--page-bytes", wrong]).expect(2, &["--page-bytes"]);
+    }
+}
+
+#[test]
+fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
+    let array = Array::up_on_files(3, "256M");
+    let (values, blocks) = (content(1, 20 * CHUNK), content(2, 20 * CHUNK));
+    array.file("v", &values);
+    array.file("b", &blocks);
+    array.csd(&["put", "v", "--chunk", "64K"]).expect(0, &[]);
+    array.csd(&["put", "b", "--chunk", "64K", "--on", "block"]).expect(0, &[]);
+    let before: Vec<Vec<List>> = (0..3).map(|drive| lists(&array, drive)).collect();
+    let of = |drive: usize, kind: PieceKind| {
+        before[drive].iter().find(|list| list.kind == kind).expect("one of each").encode()
+    };
+    let (of_values, of_blocks) = (of(0, PieceKind::VALUES), of(1, PieceKind::BLOCKS));
+    array.csd(&["array", "down"]).expect(0, &[]);
+    flip(&array, 0, &of_values, of_values.len() - 5);
+    flip(&array, 1, &of_blocks, 3);
+    array.csd(&["array", "up"]).expect(0, &[]);
+    let bad = |object: &str, drive: &str, repaired: bool| {
+        json!({
+            "object": object,
+            "stripe": null,
+            "piece": null,
+            "page": null,
+            "drive": drive,
+            "cause": "page-list",
+            "repaired": repaired,
+        })
+    };
+    let found = |repaired| json!([bad("b", "d1", repaired), bad("v", "d0", repaired)]);
+    assert_eq!(scrubbed(&array, &[], 4)["bad"], found(false));
+    let words = ["no piece is bad; page checksums are damaged in 2 places", "--repair"];
+    array.csd(&["scrub"]).expect(4, &words);
+    assert!(array.csd(&["get", "v", "-"]).expect(0, &[]).stdout == values);
+    assert_eq!(scrubbed(&array, &["--repair"], 4)["bad"], found(true));
+    assert_eq!(scrubbed(&array, &[], 0)["bad"], json!([]));
+    for (drive, before) in before.iter().enumerate() {
+        assert_eq!(pieces(&lists(&array, drive)), pieces(before), "as they were");
+    }
+    // With these lists pages have names again. Damage to data and list at once costs the names.
+    let again = lists(&array, 0);
+    let again = again.iter().find(|list| list.kind == PieceKind::VALUES).unwrap().encode();
+    array.csd(&["array", "down"]).expect(0, &[]);
+    let list = List::parse(&of_blocks).unwrap();
+    let crc = list.sums[16 * 3 + 9];
+    let page = blocks.chunks(4096).position(|page| crc32c::crc32c(page) == crc).unwrap();
+    flip(&array, 1, &blocks[page * 4096..][..4096], 77);
+    let chunk = values.chunks(CHUNK).position(|chunk| {
+        let first = List::parse(&of_values).unwrap().sums[0];
+        crc32c::crc32c(&chunk[..4096]) == first
+    });
+    flip(&array, 0, &values[chunk.unwrap() * CHUNK..][..CHUNK], 5000);
+    flip(&array, 0, &again, 40);
+    array.csd(&["array", "up"]).expect(0, &[]);
+    let all = scrubbed(&array, &[], 4)["bad"].clone();
+    let brief = |bad: &Value| (bad["cause"].clone(), bad["piece"].clone(), bad["page"].clone());
+    let all: Vec<_> = all.as_array().unwrap().iter().map(brief).collect();
+    let expected = [
+        ("differs".into(), (page / 16).into(), (page % 16).into()),
+        ("page-list".into(), Value::Null, Value::Null),
+        ("unreadable".into(), chunk.unwrap().into(), Value::Null),
+    ];
+    assert_eq!(all, expected);
+    // The list is made again without the piece that is lost.
+    let repaired = scrubbed(&array, &["v", "--repair"], 4)["bad"].clone();
+    let good: Vec<_> = repaired.as_array().unwrap().iter().map(|bad| &bad["repaired"]).collect();
+    assert_eq!(good, [&Value::Bool(true), &Value::Bool(false)]);
+    let lost = List::parse(&of_values).unwrap().pieces[0].start;
+    let mut left = pieces(&before[0]);
+    left.retain(|(kind, start, _)| (*kind, *start) != (PieceKind::VALUES.0, lost));
+    assert_eq!(pieces(&lists(&array, 0)), left);
+}
+
+#[test]
+fn lists_of_blocks_leave_the_catalogue_its_room() {
+    let array = Array::up(1, "128M");
+    array.file("blocks", &content(3, 8 << 20));
+    let room = array.csd(&["array", "status", "--json"]).expect(0, &[]).json();
+    let room = room["result"]["room"]["kv_bytes"].as_u64().unwrap();
+    // What is left after each is less than one more.
+    for bytes in [room, 64 << 10, 16 << 10, 4 << 10] {
+        array.file("values", &content(4, usize::try_from(bytes).unwrap()));
+        let put = |number: u32| {
+            let name = format!("{bytes} {number}");
+            array.csd(&["put", "values", &name, "--page-bytes", "0"]).code
+        };
+        let full = (0..1000).map(put).find(|code| *code != 0);
+        assert_eq!(full, Some(1), "{bytes}");
+    }
+    array.csd(&["put", "blocks", "--on", "block"]).expect(0, &[]);
+    assert!(all_lists(&array).is_empty());
+    assert_eq!(scrubbed(&array, &["blocks"], 0)["bad"], json!([]));
+}
