@@ -48,6 +48,8 @@ pub struct Shared {
     /// Repairs after which no piece was missing, and pieces that repairs have made.
     pub repaired: u64,
     pub rebuilt_pieces: u64,
+    /// Those of them that drives have computed.
+    pub by_drives: u64,
     pub scanned: u64,
     /// Protects that succeeded, and protected objects whose pieces were compared at the end.
     pub protected: u64,

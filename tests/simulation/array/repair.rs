@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_reactor::random_u64;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Error};
-use csd_store::repair::{self, Limits, Repaired};
+use csd_store::repair::{self, Limits, On, Repaired};
 
 use super::history::Told;
 use super::host::{Known, refused};
@@ -15,9 +16,11 @@ use super::pieces::{self, Medium, Sound};
 
 async fn run(array: &Array, entries: &[Entry], known: &Known) -> Result<Repaired, Error> {
     let (stop, total) = (Rc::new(Cell::new(false)), Rc::new(|_| {}));
-    let limits = Limits { bytes_per_s: None, stop, total, progress: Arc::new(|_| {}) };
+    let on = if random_u64().is_multiple_of(3) { On::Host } else { On::Drives };
+    let limits = Limits { on, bytes_per_s: None, stop, total, progress: Arc::new(|_| {}) };
     let found = repair::repair(array, entries, &limits).await?;
     known.borrow_mut().rebuilt_pieces += found.rebuilt;
+    known.borrow_mut().by_drives += found.by_drives;
     Ok(found)
 }
 
