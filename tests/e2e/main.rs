@@ -49,6 +49,7 @@
 //! - [`codes`]: codes that survive the loss of most drives
 //! - [`repair`]: lost and damaged pieces that are made again; [`replace`]: new drives for old ones
 //! - [`soak`]: all of that under load
+//! - [`in_drives`]: parity that drives compute
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -68,6 +69,7 @@ mod failures;
 mod forgetful;
 mod growth;
 mod harness;
+mod in_drives;
 mod inputs;
 mod json;
 mod kernels;

@@ -3,8 +3,9 @@
 //!
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
 //! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
-//! all; crashes of hosts at any step; chunks replaced by other bytes. At most three
-//! drives are out of a host's reach or have forgotten something, as the quorums of six allow.
+//! all, and of two drives, which encode for the hosts; crashes of hosts at any step;
+//! chunks replaced by other bytes. At most three drives are out of a host's reach or have forgotten
+//! something, as the quorums of six allow.
 //!
 //! Rules: no host gets the answer that an object is missing, there, or of other bytes than its
 //! put's, unless a change that was asked allows it; wrong bytes reach no reader; no drive's epoch
@@ -233,7 +234,11 @@ impl Lane {
             0..3 => self.cut(index),
             3 => {
                 self.faults.partitions += 1;
-                self.world.partition(self.hosts[host], self.drives[index].machine);
+                let end = match self.draw(0..3) {
+                    0 => self.drives[(index + 2) % DRIVES].machine,
+                    _ => self.hosts[host],
+                };
+                self.world.partition(end, self.drives[index].machine);
                 // Another drive may fail meanwhile.
                 self.world.run_for(span / 2);
                 let other = (index + 1) % DRIVES;
@@ -241,7 +246,7 @@ impl Lane {
                     self.cut(other);
                 }
                 self.world.run_for(span / 2);
-                self.world.heal(self.hosts[host], self.drives[index].machine);
+                self.world.heal(end, self.drives[index].machine);
             }
             4 => {
                 self.faults.isolations += 1;
@@ -283,6 +288,8 @@ impl Lane {
         self.known.borrow_mut().stopping = true;
         self.wait("hosts", || self.hosts.iter().all(|host| !self.world.is_running(*host)));
         self.world.crash(self.warden);
+        // Longer than any command of a drive to its peer.
+        self.world.run_for(Duration::from_secs(15));
         self.read_with_two();
         self.read_back();
         let known = self.known.borrow();

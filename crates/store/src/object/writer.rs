@@ -10,7 +10,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn};
 
-use super::encode::{Number, Piece};
+use super::encode::Piece;
+use super::encoding::Number;
 use super::{CHECK_INTERVAL, Error, WINDOW};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
