@@ -17,9 +17,9 @@ fn protect(array: &Array, name: &str, code: i32, more: &[&str]) -> Value {
 #[test]
 fn drives_encode_every_layout_and_under_one_percent_crosses_to_the_host() {
     let array = Array::up(6, "256M");
-    array.file("x", &bytes(1, (24 << 20) + 12_345));
+    array.file("x", &bytes(1, 20_000_001));
     array.file("short", &bytes(2, 5_000));
-    array.file("s", &(0..6_000_000i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
+    array.file("s", &(0..5_000_001i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
     for (name, put) in [
         ("values", "put x values"),
         ("blocks", "put x blocks --on block"),
@@ -34,18 +34,20 @@ fn drives_encode_every_layout_and_under_one_percent_crosses_to_the_host() {
         assert_eq!((&encode["by"], &encode["stripes_on_host"]), (&"drives".into(), &0.into()));
         let crossed = said["result"]["host_crossed_bytes"].as_u64().unwrap();
         let object = said["result"]["bytes"].as_u64().unwrap();
-        assert!(crossed > 0 && (crossed * 100 < object || name == "short"), "{name}: {crossed}");
+        // The catalogue takes as much for any object.
+        let most = if name == "short" { 200_000 } else { object / 100 };
+        assert!(crossed > 0 && crossed < most, "{name}: {crossed}");
         check(&array, name, 4, 2);
     }
     // What the host encodes crosses.
     array.csd(&["put", "x", "here"]).expect(0, &[]);
     let said = protect(&array, "here", 0, &["--encode", "host"]);
     let crossed = said["result"]["host_crossed_bytes"].as_u64().unwrap();
-    assert!(crossed > 36 << 20, "chunks and parity: {crossed}");
     let number = |name: &str| said["result"][name].as_u64().unwrap();
     let (data, chunk) = (number("bytes"), number("chunk_bytes"));
     let (stripes, rest) = (data / (4 * chunk), data % (4 * chunk));
     let expected = data + 2 * (stripes * chunk + rest.min(chunk));
+    assert!(crossed >= expected, "chunks and parity: {crossed}");
     assert_eq!(said["result"]["encode"]["host"]["host_link_bytes"], expected);
     array.csd(&["put", "short", "block", "--layout", "whole", "--on", "block"]).expect(0, &[]);
     let said = protect(&array, "block", 0, &["--encode", "drives"]);

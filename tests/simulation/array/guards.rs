@@ -8,7 +8,7 @@ use super::Lane;
 /// Returns the first seed at which the lane sees that guards are off, by a violation with these
 /// words.
 fn seen_without(guards: Guards, words: &str) -> Option<(u64, String)> {
-    (0..200).find_map(|seed| {
+    (0..60).find_map(|seed| {
         let outcome = std::panic::catch_unwind(|| Lane::new(seed, guards).run()).ok()?;
         let seen = outcome.violations.into_iter().find(|violation| violation.contains(words))?;
         Some((seed, seen))

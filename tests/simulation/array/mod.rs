@@ -20,6 +20,7 @@ mod codes;
 mod guards;
 mod history;
 mod host;
+mod pace;
 mod pieces;
 mod repair;
 mod writers;
@@ -114,6 +115,8 @@ struct Lane {
     guards: Guards,
     /// True if most faults isolate a host, in the middle of a change.
     isolating: bool,
+    /// True if most faults empty a drive.
+    forgetting: bool,
     drives: Vec<Drive>,
     hosts: Vec<MachineId>,
     warden: MachineId,
@@ -133,13 +136,12 @@ impl Lane {
         let drives: Vec<Drive> = (0..DRIVES).map(drive).collect();
         let hosts = (0..HOSTS).map(|host| world.machine("host", ip(20 + host), 1)).collect();
         let warden = world.machine("warden", ip(30), 1);
-        // Repairs also bring entries back that too few drives hold, which would hide that other
-        // guards are off.
-        let repairing = guards.fence && guards.slots && !seed.is_multiple_of(3);
+        let repairing = repair::hides_nothing(guards) && !seed.is_multiple_of(3);
         let known = Shared { media: [1; DRIVES], repairing, ..Shared::default() };
         let known = Rc::new(RefCell::new(known));
-        let isolating = seed % 2 == 1;
-        Self { world, guards, isolating, drives, hosts, warden, known, faults: Faults::default() }
+        let (isolating, forgetting) = (seed % 2 == 1, seed % 4 == 2);
+        let faults = Faults::default();
+        Self { world, guards, isolating, forgetting, drives, hosts, warden, known, faults }
     }
 
     fn draw(&self, range: Range<u64>) -> u64 {
@@ -192,7 +194,7 @@ impl Lane {
             let known = self.known.borrow();
             known.media != known.voting
         };
-        match self.draw(0..6) {
+        match if self.forgetting { 0 } else { self.draw(0..6) } {
             0 | 1 if !forgetful => {
                 let disk = Volatile::new(DRIVE_BYTES, VolatileConfig::default());
                 self.replace(index, disk, false);
@@ -230,7 +232,12 @@ impl Lane {
         let host = usize::try_from(self.draw(0..HOSTS as u64)).unwrap();
         let (index, span) = (self.draw_drive(), Duration::from_millis(self.draw(1..4000)));
         let kind = self.draw(0..6);
-        match if self.isolating && kind > 0 { 4 } else { kind } {
+        let kind = match (self.isolating, self.forgetting) {
+            (true, _) if kind > 0 => 4,
+            (_, true) if kind < 5 => 0,
+            _ => kind,
+        };
+        match kind {
             0..3 => self.cut(index),
             3 => {
                 self.faults.partitions += 1;

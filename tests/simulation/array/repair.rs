@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_reactor::random_u64;
-use csd_store::array::Array;
+use csd_store::array::{Array, Guards};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Error};
 use csd_store::repair::{self, Limits, On, Repaired};
@@ -13,6 +13,12 @@ use csd_store::repair::{self, Limits, On, Repaired};
 use super::history::Told;
 use super::host::{Known, refused};
 use super::pieces::{self, Medium, Sound};
+
+/// Returns true if repairs do not hide that a guard is off. They also bring entries back that too
+/// few drives hold.
+pub fn hides_nothing(guards: Guards) -> bool {
+    guards.fence && guards.slots
+}
 
 async fn run(array: &Array, entries: &[Entry], known: &Known) -> Result<Repaired, Error> {
     let (stop, total) = (Rc::new(Cell::new(false)), Rc::new(|_| {}));

@@ -12,15 +12,15 @@ use std::rc::Rc;
 
 use csd_nvme::combine::{self, Answers, Piece, Place, Stored, Target, Task};
 use csd_nvme::execute::{Output, chunk_key};
-use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
 
 use super::Error;
 use super::encoding::{Encoded, Encoding};
-use crate::array::{Drive, words};
+use crate::array::{Drive, OBJECTS_NSID, words};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::extent::byte_ranges;
+use crate::peers::Peers;
+use crate::piece::Spot;
 
 /// Drives that encode.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl InDrives {
         let index = self.index(executor).await?;
         let (sources, targets) = (task.sources.len(), task.targets.len());
         let bytes = u32::try_from(Answers::bytes(sources, targets)).expect("some hundred bytes");
-        let (nsid, prefix, first) = (NSID_OBJECTS, parity_id.0, u32::MAX - stripe);
+        let (nsid, prefix, first) = (OBJECTS_NSID, parity_id.0, u32::MAX - stripe);
         let output = Output::KvChunks { nsid, prefix, first, stride: 1, chunk_bytes: bytes };
         let failed = |error: csd_initiator::Error| words(&error);
         executor.compute.execute(index, &task.execution(output)).await.map_err(failed)?;
@@ -98,55 +98,17 @@ impl InDrives {
     }
 }
 
-/// Numbers of the drives of a task.
-struct Numbers {
-    executor: usize,
-    /// NQNs of the peers.
-    peers: Vec<String>,
-}
-
-impl Numbers {
-    /// Begins the numbers of a task that `executor` executes.
-    fn new(executor: &Drive) -> Self {
-        Self { executor: executor.index, peers: Vec::new() }
-    }
-
-    /// Returns the number of a drive.
-    fn of(&mut self, drive: &Drive) -> u8 {
-        if drive.index == self.executor {
-            return 0;
-        }
-        let nqn = &drive.controller.address().nqn;
-        let known = self.peers.iter().position(|peer| peer == nqn);
-        let place = known.unwrap_or_else(|| {
-            self.peers.push(nqn.clone());
-            self.peers.len() - 1
-        });
-        u8::try_from(place + 1).expect("at most 48 drives in a stripe")
-    }
-
-    /// Returns the names of all peers.
-    fn into_peers(self) -> Vec<String> {
-        self.peers
-    }
-}
-
-/// Returns the place of a chunk of an object on its drive, and its length.
-fn place(entry: &Entry, drive: &Drive, chunk: u32) -> (Place, u32) {
+/// Returns the spot of a chunk of an object on its drive, and its length.
+fn spot(entry: &Entry, chunk: u32) -> (Spot, u32) {
     let layout = entry.layout();
     let bytes = layout.chunk_len(chunk);
     let Placement::Block(extents) = &entry.placement else {
-        return (value(&chunk_key(&entry.id.0, layout.number(chunk))), bytes);
+        return (Spot::Value(entry.id, layout.number(chunk)), bytes);
     };
     let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
     // A chunk never crosses a unit, so there is one range.
     let ranges = byte_ranges(&extents[layout.member(chunk)], start, bytes.into());
-    let slba = ranges[0].0 / u64::from(drive.block.block_bytes());
-    (Place::Blocks { nsid: NSID_BLOCK, slba }, bytes)
-}
-
-fn value(key: &Key) -> Place {
-    Place::Value { nsid: NSID_OBJECTS, key: *key.padded() }
+    (Spot::Blocks(ranges[0].0), bytes)
 }
 
 /// Returns the error of a piece that its drive has refused to store.
@@ -192,25 +154,26 @@ impl Encoding {
 
     /// Returns the task of a stripe that stores these pieces.
     fn task(&self, executor: &Drive, stripe: u32, written: &[usize]) -> Result<Task, Error> {
-        let mut numbers = Numbers::new(executor);
+        let mut peers = Peers::of(executor);
         let chunks = self.stripes.chunks(stripe);
         let mut sources = Vec::new();
         for (piece, chunk) in chunks.iter().enumerate() {
             let (drive, entry) = self.source(stripe, piece)?;
-            let (place, bytes) = place(entry, drive, *chunk);
-            let crc32c = entry.sum(*chunk);
-            sources.push(Piece { peer: numbers.of(drive), place, bytes, crc32c });
+            let (spot, bytes) = spot(entry, *chunk);
+            let (place, crc32c) = (spot.combined(drive.block.block_bytes()), entry.sum(*chunk));
+            sources.push(Piece { peer: peers.number(drive), place, bytes, crc32c });
         }
         let mut targets = Vec::new();
         for number in written {
             let drive = self.drive(stripe, *number)?;
             let (key, bytes) = self.value(stripe, *number);
-            let peer = numbers.of(drive);
-            let piece = Piece { peer, place: value(&key), bytes, crc32c: None };
+            let (peer, nsid) = (peers.number(drive), OBJECTS_NSID);
+            let place = Place::Value { nsid, key: *key.padded() };
+            let piece = Piece { peer, place, bytes, crc32c: None };
             let factor = |column| self.code.coefficient(*number, column);
             targets.push(Target { piece, factors: (0..chunks.len()).map(factor).collect() });
         }
-        Ok(Task { sources, targets, peers: numbers.into_peers() })
+        Ok(Task { sources, targets, peers: peers.into_nqns() })
     }
 
     /// Returns the digests of a stripe, and the pieces that are not stored; `written` are those of

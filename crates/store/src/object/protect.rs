@@ -133,8 +133,7 @@ async fn encoded(
 
 /// Returns the data that has crossed between this host and the drives so far, bytes.
 fn crossed(array: &Array) -> u64 {
-    let traffic = array.drives().map(|drive| drive.controller.traffic());
-    traffic.map(|traffic| traffic.payload_to_host + traffic.payload_to_drive).sum()
+    array.drives().map(|drive| drive.crossed_bytes()).sum()
 }
 
 /// Counts the bytes that the ways to encode an object move; `moved` is the entry of a whole object

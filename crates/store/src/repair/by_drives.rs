@@ -8,14 +8,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use csd_nvme::combine::{self, Place, Target, Task};
-use csd_nvme::execute::{Output, chunk_key};
+use csd_nvme::combine::{self, Target, Task};
+use csd_nvme::execute::Output;
 use csd_nvme::status::Status;
 
 use super::mover::{By, ByHost, Fault, Mover, Rebuild};
 use super::piece::Piece;
-use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
-use crate::error::Error;
+use crate::array::Drive;
+use crate::peers::Peers;
 use crate::piece::Spot;
 use crate::run::program_index;
 
@@ -58,8 +58,7 @@ impl ByDrives {
         if let Some(known) = known {
             return known;
         }
-        let program: Result<u16, Error> = program_index(drive, combine::PROGRAM_ID).await;
-        let program = program.ok();
+        let program = program_index(drive, combine::PROGRAM_ID).await.ok();
         self.programs.borrow_mut().insert(drive.index, program);
         program
     }
@@ -74,49 +73,24 @@ fn is_of_source(status: Option<Status>) -> bool {
 
 /// Returns the task of a rebuild; `None` if a target is on blocks.
 fn task(executor: &Drive, work: &Rebuild) -> Option<Task> {
-    let (mut peers, mut sources) = (Vec::new(), Vec::new());
-    for source in &work.sources {
-        sources.push(piece(executor, source, &mut peers, work.compares));
+    let is_on_blocks = |target: &Piece| matches!(target.spot, Spot::Blocks(_));
+    if work.targets.iter().any(is_on_blocks) {
+        return None;
     }
-    let (decoder, mut targets) = (work.decoder(), Vec::new());
-    for (wanted, target) in work.targets.iter().enumerate() {
-        if matches!(target.spot, Spot::Blocks(_)) {
-            return None;
-        }
-        let piece = piece(executor, target, &mut peers, work.compares);
+    let mut peers = Peers::of(executor);
+    let mut named = |piece: &Piece| combine::Piece {
+        peer: peers.number(&piece.drive),
+        place: piece.spot.combined(piece.drive.block.block_bytes()),
+        bytes: piece.bytes,
+        crc32c: work.compares.then_some(piece.sum),
+    };
+    let sources: Vec<combine::Piece> = work.sources.iter().map(&mut named).collect();
+    let decoder = work.decoder();
+    let target = |(wanted, target): (usize, &Piece)| {
         // Pieces that the stripe does not have are zeros.
         let factors = decoder.factors(wanted)[..sources.len()].to_vec();
-        targets.push(Target { piece, factors });
-    }
-    Some(Task { sources, targets, peers })
-}
-
-/// Returns a piece as the executor finds it.
-fn piece(
-    executor: &Drive,
-    piece: &Piece,
-    peers: &mut Vec<String>,
-    compares: bool,
-) -> combine::Piece {
-    let peer = match piece.drive.index == executor.index {
-        true => 0,
-        false => {
-            let nqn = &piece.drive.controller.address().nqn;
-            let known = peers.iter().position(|peer| peer == nqn).unwrap_or_else(|| {
-                peers.push(nqn.clone());
-                peers.len() - 1
-            });
-            u8::try_from(known + 1).expect("a stripe has at most 48 pieces")
-        }
+        Target { piece: named(target), factors }
     };
-    let place = match piece.spot {
-        Spot::Value(id, number) => {
-            Place::Value { nsid: OBJECTS_NSID, key: *chunk_key(&id.0, number).padded() }
-        }
-        Spot::Blocks(offset) => Place::Blocks {
-            nsid: BLOCK_NSID,
-            slba: offset / u64::from(piece.drive.block.block_bytes()),
-        },
-    };
-    combine::Piece { peer, place, bytes: piece.bytes, crc32c: compares.then_some(piece.sum) }
+    let targets = work.targets.iter().enumerate().map(target).collect();
+    Some(Task { sources, targets, peers: peers.into_nqns() })
 }

@@ -89,10 +89,7 @@ impl Fleet {
 
     /// Returns the bytes that have crossed the network to and from all drives.
     pub(super) fn crossed_bytes(&self) -> u64 {
-        let crossed = |drive: &Rc<Drive>| {
-            drive.controller.bytes_to_host() + drive.controller.bytes_to_drive()
-        };
-        self.drives.iter().flatten().map(crossed).sum()
+        self.drives.iter().flatten().map(|drive| drive.crossed_bytes()).sum()
     }
 
     /// Leaves a drive out.
