@@ -91,6 +91,19 @@ fn auto_prints_what_moves_and_the_host_helps_drives_that_cannot() {
 }
 
 #[test]
+fn pieces_of_a_drive_that_was_down_are_made_when_it_is_back() {
+    let array = Array::up_on_files(6, "256M");
+    array.file("x", &bytes(4, 5 << 20));
+    array.kill(5);
+    array.csd(&["put", "x", "--chunk", "64K"]).expect(4, &[]);
+    let said = protect(&array, "x", 4, &["--encode", "drives"]);
+    assert!(said["result"]["protection"]["missing"].as_u64().unwrap() > 0, "{said}");
+    array.csd(&["array", "up"]).expect(0, &[]);
+    array.csd(&["repair"]).expect(0, &[]);
+    check(&array, "x", 4, 2);
+}
+
+#[test]
 fn drives_that_know_their_hosts_by_secrets_know_each_other_too() {
     let array = Array { folder: TempDir::new().unwrap() };
     let host = secrets::secret(&array, &["--nqn", HOST]);

@@ -94,7 +94,12 @@ impl InDrives {
         let value = executor.objects.retrieve(&key, bytes).await.map_err(failed)?;
         executor.objects.delete(&key).await.map_err(failed)?;
         let answers = value.and_then(|value| Answers::parse(&value, sources, targets));
-        answers.ok_or_else(|| "its answers are malformed".to_owned())
+        let is_of_task = |answers: &Answers| {
+            let mut read = task.sources.iter().zip(&answers.sources);
+            read.all(|(source, read)| source.crc32c.is_none_or(|named| named == *read))
+        };
+        let answers = answers.filter(is_of_task);
+        answers.ok_or_else(|| "its answers are malformed, or of other pieces".to_owned())
     }
 }
 
@@ -126,7 +131,12 @@ impl Encoding {
         stripe: u32,
     ) -> Result<Option<Encoded>, Error> {
         let is_sound = |drive: &Rc<Drive>| !drives.failed.borrow().contains_key(&drive.index);
-        if let Some(executor) = self.executor(stripe).filter(|drive| is_sound(drive)) {
+        // The digest of a parity piece is needed even if its drive is down.
+        let data = self.stripes.scheme().data();
+        let mut parity = self.stripes.pieces(stripe).filter(|piece| *piece >= data);
+        let is_reachable = parity.all(|piece| self.drive(stripe, piece).is_ok());
+        let executor = self.executor(stripe).filter(|drive| is_reachable && is_sound(drive));
+        if let Some(executor) = executor {
             let parity_id = self.entry.parity_id().expect("it is protected");
             let reachable: Vec<usize> =
                 self.written(stripe).filter(|piece| self.drive(stripe, *piece).is_ok()).collect();
