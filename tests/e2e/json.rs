@@ -102,7 +102,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let grep = root("sdk/built/rust-grep.wasm").display().to_string();
     // Tests of their own run these.
     let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;\
-               tunnel up;os up;os status;os down";
+               tunnel up;os up;os status;os down;array replace";
     let mut seen: Vec<String> = own.split(';').map(str::to_owned).collect();
     let mut run = |line: &str| {
         let line = line.replace("URL", &url).replace("GREP", &grep);
@@ -118,7 +118,7 @@ fn json_of_every_command_is_as_the_page_says() {
     for line in "put x.bin x --type i32;put x.bin y --type i32 --align x;\
         put x.bin b --type i32 --on block;put s.bin s --type i32 --layout range;\
         put s.bin t --type i32 --align s;put links g --graph;put links lines;\
-        put x.bin p --type i32 --protect rs:1+1;protect y rs:1+1;stat p --pieces;\
+        put x.bin p --type i32 --protect rs:1+1;protect y rs:1+1 --encode auto;stat p --pieces;\
         ls --all;stat x;stat b;get x back;\
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\

@@ -47,7 +47,9 @@
 //! - [`protected_faults`]: full media, damaged entries and the media of others
 //! - [`lost_drives`]: runs over protected objects while drives are lost
 //! - [`codes`]: codes that survive the loss of most drives
-//! - [`repair`]: lost and damaged pieces that are made again
+//! - [`repair`]: lost and damaged pieces that are made again; [`replace`]: new drives for old ones
+//! - [`soak`]: all of that under load
+//! - [`in_drives`]: parity that drives compute
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -67,6 +69,7 @@ mod failures;
 mod forgetful;
 mod growth;
 mod harness;
+mod in_drives;
 mod inputs;
 mod json;
 mod kernels;
@@ -100,11 +103,13 @@ mod proxy;
 mod range;
 mod reconnect;
 mod repair;
+mod replace;
 mod scrub;
 mod scrub_deep;
 mod scrub_pages;
 mod secrets;
 mod single;
+mod soak;
 mod sources;
 mod subjects;
 mod transfer;

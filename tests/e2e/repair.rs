@@ -212,11 +212,41 @@ fn a_repair_that_is_killed_goes_on_when_it_is_run_again_and_two_do_not_disturb_e
 }
 
 #[test]
+fn the_bytes_go_from_drive_to_drive_or_through_the_host() {
+    let array = Array::up(6, "256M");
+    array.file("x", &bytes(9, 64 * 64 * CHUNK));
+    array.csd(&["put", "x", "--chunk", "256K", "--protect", "rs:4+2"]).expect(0, &[]);
+    for (on, is_by_drives) in [("drives", true), ("host", false)] {
+        empty(&array, &[1, 2]);
+        let found = repaired(&array, &["--on", on], 0);
+        let number = |field: &str| found[field].as_u64().unwrap();
+        let (crossed, rebuilt) = (number("host_crossed_bytes"), number("rebuilt_bytes"));
+        assert!(number("rebuilt") > 20, "{found}");
+        assert_eq!(number("by_drives"), if is_by_drives { number("rebuilt") } else { 0 });
+        assert!(if is_by_drives { crossed < rebuilt / 20 } else { crossed > rebuilt }, "{found}");
+    }
+    check(&array, "x", 4, 2);
+    // Drives without a file of peers leave it to the host.
+    empty(&array, &[3]);
+    std::fs::write(array.path("csd-array/peers"), "").unwrap();
+    let found = repaired(&array, &[], 0);
+    assert_eq!((&found["by_drives"], &found["missing"]), (&json!(0), &json!([])), "{found}");
+    check(&array, "x", 4, 2);
+}
+
+#[test]
 fn blocks_that_another_object_has_taken_meanwhile_are_not_overwritten() {
     let array = Array::up(4, "256M");
     let (content, sevens) = small_i32(7, 64 * CHUNK / 4);
     put(&array, "old", &content, &["--type", "i32", "--protect", "rs:2+2", "--on", "block"]);
+    put(&array, "plain", &content, &["--type", "i32", "--on", "block"]);
     empty(&array, &[1]);
+    // Zeros are no data.
+    let count =
+        |name: &str| array.csd(&["run", "count", name, "--equal", "7", "--on", "drives", "--json"]);
+    assert_eq!(count("old").expect(4, &[]).json()["result"]["count"], sevens);
+    count("plain").expect(1, &[]);
+    array.csd(&["rm", "plain"]).expect(0, &[]);
     // The emptied drive gives the units of `old` to the next objects.
     let (other, others) = small_i32(8, 64 * CHUNK / 4);
     put(&array, "new", &other, &["--type", "i32", "--on", "block"]);
@@ -227,8 +257,7 @@ fn blocks_that_another_object_has_taken_meanwhile_are_not_overwritten() {
         [("old", &content, sevens), ("new", &other, others), ("next", &other, others)]
     {
         assert!(get(&array, name, &[]).expect(0, &[]).stdout == *content, "{name}");
-        let run = ["run", "count", name, "--equal", "7", "--on", "drives", "--json"];
-        assert_eq!(array.csd(&run).expect(0, &[]).json()["result"]["count"], sevens, "{name}");
+        assert_eq!(count(name).expect(0, &[]).json()["result"]["count"], sevens, "{name}");
     }
     array.csd(&["rm", "old", "new", "next"]).expect(0, &[]);
     for drive in array.drives() {

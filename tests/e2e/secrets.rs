@@ -7,16 +7,16 @@ use tempfile::TempDir;
 
 use crate::harness::{Array, small_i32};
 
-const HOST: &str = "nqn.2026-11.io.csdstore:host";
+pub(crate) const HOST: &str = "nqn.2026-11.io.csdstore:host";
 
 /// Writes a secrets file that only its owner may read.
-fn write(array: &Array, name: &'static str, lines: &[String]) -> &'static str {
+pub(crate) fn write(array: &Array, name: &'static str, lines: &[String]) -> &'static str {
     fs::write(array.path(name), lines.concat()).unwrap();
     fs::set_permissions(array.path(name), Permissions::from_mode(0o600)).unwrap();
     name
 }
 
-fn secret(array: &Array, arguments: &[&str]) -> String {
+pub(crate) fn secret(array: &Array, arguments: &[&str]) -> String {
     array.csd(&[&["secret", "new"], arguments].concat()).expect(0, &[]).text()
 }
 

@@ -1,20 +1,19 @@
 //! `csd repair`: rebuilds lost pieces of protected objects, and the catalogues of drives that have
 //! forgotten theirs.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_reactor::{Class, spawn, stop_requested};
 use csd_store::array::Array;
 use csd_store::repair::{self, Limits, Missing, Repaired};
 use serde_json::{Value, json};
 
 use crate::array::votes;
-use crate::cli::repair::Repair;
+use crate::cli::repair::{On, Repair};
 use crate::context::Context;
 use crate::progress::Bar;
 use crate::report::{Failure, Report, lost};
+use crate::runtime::stop_flag;
 use crate::scrub::entries;
 use crate::table::{Align, Table};
 use crate::units::{grouped, size};
@@ -25,17 +24,16 @@ pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Fail
     let bar = Bar::new(context, "repair", None);
     let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
     let (names, bytes_per_s) = (options.names.clone(), options.rate);
+    let on = match options.on {
+        On::Drives => repair::On::Drives,
+        On::Host => repair::On::Host,
+    };
     // Drives that have just got their votes back take part on a new connection.
     let found = context.with_array_to_write(async move |array: &Array| {
         let entries = entries(array, &names, None).await?;
-        let stop = Rc::new(Cell::new(false));
-        let asked = Rc::clone(&stop);
-        let _ended_with_the_core = spawn(Class::System, async move {
-            stop_requested().await;
-            asked.set(true);
-        });
+        let stop = stop_flag();
         let total = Rc::new(move |bytes| total.set(bytes));
-        let limits = Limits { bytes_per_s, stop, total, progress };
+        let limits = Limits { on, bytes_per_s, stop, total, progress };
         Ok(repair::repair(array, &entries, &limits).await?)
     })?;
     drop(bar);
@@ -58,12 +56,16 @@ fn text(found: &Repaired, rebuilt: &[Value]) -> String {
     }
     let missing: u64 = found.missing.iter().map(|missing| missing.pieces).sum();
     text += &format!(
-        "{} protected objects, {} pieces, {}: {} rebuilt ({}), {}\n",
+        "{} protected objects, {} pieces, {}: {} rebuilt ({}{}), {}\n",
         grouped(found.objects),
         grouped(found.pieces),
         size(found.bytes),
         grouped(found.rebuilt),
         size(found.rebuilt_bytes),
+        match found.by_drives {
+            0 => String::new(),
+            by_drives => format!(", {} by drives", grouped(by_drives)),
+        },
         match missing {
             0 => "no piece is missing".to_owned(),
             1 => "1 piece is missing".to_owned(),
@@ -113,6 +115,8 @@ fn result(found: &Repaired, rebuilt: &[Value]) -> Value {
         "bytes": found.bytes,
         "rebuilt": found.rebuilt,
         "rebuilt_bytes": found.rebuilt_bytes,
+        "by_drives": found.by_drives,
+        "host_crossed_bytes": found.crossed_bytes,
         "missing": missing.collect::<Vec<Value>>(),
         "lost": of_object.collect::<Vec<Value>>(),
         "catalogues": rebuilt,

@@ -1,4 +1,9 @@
-//! The reactor's configuration on a host, and random bytes.
+//! The reactor's configuration on a host, random bytes, and requests to stop.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use csd_reactor::{Class, spawn, stop_requested};
 
 use crate::report::Failure;
 
@@ -19,4 +24,15 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
         bytes
     });
     random.map_err(Failure::run)
+}
+
+/// Returns a flag of this core that is set when a signal asks the command to stop.
+pub(crate) fn stop_flag() -> Rc<Cell<bool>> {
+    let stop = Rc::new(Cell::new(false));
+    let asked = Rc::clone(&stop);
+    let _ended_with_the_core = spawn(Class::System, async move {
+        stop_requested().await;
+        asked.set(true);
+    });
+    stop
 }

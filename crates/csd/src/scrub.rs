@@ -1,11 +1,9 @@
 //! `csd scrub`: the drives check the pieces of objects.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_reactor::{Class, spawn, stop_requested};
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Progress};
@@ -17,6 +15,7 @@ use crate::cli::scrub::Scrub;
 use crate::context::Context;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
+use crate::runtime::stop_flag;
 use crate::table::{Align, Table};
 use crate::units::{grouped, size};
 
@@ -66,12 +65,7 @@ async fn all(
     options: &Scrub,
     progress: Progress,
 ) -> Result<Whole, Failure> {
-    let stop = Rc::new(Cell::new(false));
-    let asked = Rc::clone(&stop);
-    let _ended_with_the_core = spawn(Class::System, async move {
-        stop_requested().await;
-        asked.set(true);
-    });
+    let stop = stop_flag();
     let limits = Limits { bytes_per_s: options.rate, stop: Rc::clone(&stop), progress };
     let mut whole = Whole { down: array.down(), ..Whole::default() };
     whole.proof = options.deep.then(Proof::default);
@@ -108,7 +102,13 @@ async fn repair(
     // The bar counts what is scrubbed.
     let limits = Limits { progress: Arc::new(|_| {}), ..limits.clone() };
     let Limits { bytes_per_s, stop, progress } = limits.clone();
-    let of_repair = repair::Limits { bytes_per_s, stop, total: Rc::new(|_| {}), progress };
+    let of_repair = repair::Limits {
+        on: repair::On::default(),
+        bytes_per_s,
+        stop,
+        total: Rc::new(|_| {}),
+        progress,
+    };
     repair::repair(array, std::slice::from_ref(entry), &of_repair).await?;
     Ok(scrub::mark_repaired(array, entry, bad, &limits).await?)
 }

@@ -34,6 +34,7 @@ pub mod fault;
 pub mod layout;
 pub mod object;
 pub mod objects;
+mod peers;
 mod piece;
 pub mod profile;
 pub mod repair;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use csd_nvme::combine;
 use csd_nvme::execute::{Place, chunk_key};
 use csd_nvme::pages::PieceKind;
 use csd_nvme::status::Status;
@@ -92,6 +93,19 @@ impl Spot {
                 skip: 0, // chunks begin with a block
                 bytes,
             },
+        }
+    }
+
+    /// Returns the place as tasks of the program `combine` name it.
+    pub(crate) fn combined(self, block_bytes: u32) -> combine::Place {
+        match self {
+            Self::Value(id, number) => combine::Place::Value {
+                nsid: OBJECTS_NSID,
+                key: *chunk_key(&id.0, number).padded(),
+            },
+            Self::Blocks(start) => {
+                combine::Place::Blocks { nsid: BLOCK_NSID, slba: start / u64::from(block_bytes) }
+            }
         }
     }
 }

@@ -273,6 +273,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
         }
         let progress = Arc::clone(&limits.progress);
         let of_repair = repair::Limits {
+            on: repair::On::default(),
             bytes_per_s: None,
             stop: Rc::clone(&stop),
             total: Rc::new(|_| {}),

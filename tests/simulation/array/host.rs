@@ -16,7 +16,7 @@ use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
 use csd_store::extent::UNIT_BYTES;
 use csd_store::layout::Scheme;
-use csd_store::object::{self, Arrange, Error, Form, GetOptions, On, PutOptions};
+use csd_store::object::{self, Arrange, Encode, Error, Form, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 
 use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
@@ -48,6 +48,8 @@ pub struct Shared {
     /// Repairs after which no piece was missing, and pieces that repairs have made.
     pub repaired: u64,
     pub rebuilt_pieces: u64,
+    /// Those of them that drives have computed.
+    pub by_drives: u64,
     pub scanned: u64,
     /// Protects that succeeded, and protected objects whose pieces were compared at the end.
     pub protected: u64,
@@ -128,7 +130,8 @@ async fn protect(array: &Array, name: usize, known: &Known) -> Told {
     let progress = Arc::new(|_| {}) as object::Progress;
     let is_strong = known.borrow().codes && random_u64().is_multiple_of(2);
     let code = if is_strong { scheme(2, 4) } else { scheme(4, 2) };
-    match object::protect(array, &name_of(name), code, &progress).await {
+    let encode = if random_u64().is_multiple_of(3) { Encode::Host } else { Encode::Drives };
+    match object::protect(array, &name_of(name), code, encode, &progress).await {
         Ok(_) => {
             known.borrow_mut().protected += 1;
             Told::Done
@@ -148,7 +151,7 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
         return false;
     }
     let Some(media) = pieces::media().await else { return false };
-    if !repair::all(&array, &media, &known).await {
+    if repair::hides_nothing(guards) && !repair::all(&array, &media, &known).await {
         return false;
     }
     for name in 0..NAMES {

@@ -4,20 +4,29 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_store::array::Array;
+use csd_reactor::random_u64;
+use csd_store::array::{Array, Guards};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Error};
-use csd_store::repair::{self, Limits, Repaired};
+use csd_store::repair::{self, Limits, On, Repaired};
 
 use super::history::Told;
 use super::host::{Known, refused};
 use super::pieces::{self, Medium, Sound};
 
+/// Returns true if repairs do not hide that a guard is off. They also bring entries back that too
+/// few drives hold.
+pub fn hides_nothing(guards: Guards) -> bool {
+    guards.fence && guards.slots
+}
+
 async fn run(array: &Array, entries: &[Entry], known: &Known) -> Result<Repaired, Error> {
     let (stop, total) = (Rc::new(Cell::new(false)), Rc::new(|_| {}));
-    let limits = Limits { bytes_per_s: None, stop, total, progress: Arc::new(|_| {}) };
+    let on = if random_u64().is_multiple_of(3) { On::Host } else { On::Drives };
+    let limits = Limits { on, bytes_per_s: None, stop, total, progress: Arc::new(|_| {}) };
     let found = repair::repair(array, entries, &limits).await?;
     known.borrow_mut().rebuilt_pieces += found.rebuilt;
+    known.borrow_mut().by_drives += found.by_drives;
     Ok(found)
 }
 

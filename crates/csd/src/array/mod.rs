@@ -1,5 +1,5 @@
-//! `csd array up`, `add`, `status`, `reclaim`, `rebuild` and `down`: an array of drives as
-//! processes of this machine.
+//! `csd array up`, `add`, `replace`, `status`, `reclaim`, `rebuild` and `down`: an array of drives
+//! as processes of this machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts
@@ -21,6 +21,7 @@ mod peers;
 pub(crate) mod process;
 mod rebuild;
 mod reclaim;
+mod replace;
 mod start;
 mod status;
 mod up;
@@ -35,6 +36,7 @@ pub(crate) use add::add;
 pub(crate) use down::down;
 pub(crate) use rebuild::{rebuild, votes};
 pub(crate) use reclaim::reclaim;
+pub(crate) use replace::replace;
 pub(crate) use status::status;
 pub(crate) use up::up;
 

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, value_parser};
 use csd_os::filesystem::Fs;
 
 use super::os::parse_cpus;
+use super::scrub::rate;
 use super::tuning::Tuned;
 use super::tunnel::parse_network;
 use crate::units::parse_size;
@@ -33,6 +34,17 @@ Examples:
   csd array add --drives 2
   csd array add nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d7")]
     Add(Add),
+    /// Put a new drive into the place of another one, and rebuild what it held
+    ///
+    /// The new drive is one that serves at a URL, or a new one on this machine. It gets the names
+    /// and a vote, then all objects are repaired, as `csd repair` does. The former drive is stopped
+    /// if it is on this machine; its medium is kept. A drive that holds data of another array is
+    /// refused, and so is a replacement by which objects would lose bytes.
+    #[command(after_help = "\
+Examples:
+  csd array replace d3
+  csd array replace d3 --url nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d3")]
+    Replace(Replace),
     /// Show every drive of the array
     Status,
     /// Free what interrupted puts left on the drives
@@ -135,6 +147,31 @@ pub(crate) struct Add {
     pub(crate) media: Option<Media>,
     #[command(flatten)]
     pub(crate) drive: Tuned,
+}
+
+/// Options of `csd array replace`.
+#[derive(Args, Debug)]
+pub(crate) struct Replace {
+    /// The drive to replace, by name
+    #[arg(value_name = "DRIVE")]
+    pub(crate) drive: String,
+    /// The new drive, which serves on any machine: nvme+tcp://host:port/NQN [default: a new one on
+    /// this machine]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Size of the new drive's media [default: as the drive before, or the array's last one here]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "url")]
+    pub(crate) size: Option<u64>,
+    /// Media of the new drive [default: likewise]
+    #[arg(long, value_enum, conflicts_with = "url")]
+    pub(crate) media: Option<Media>,
+    /// Replace it although objects lose bytes by that
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    /// Bytes that each drive reads or writes in a second for the repair, such as 50M [default: no
+    /// limit]
+    #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
+    pub(crate) rate: Option<u64>,
 }
 
 /// Media of an array's drives.

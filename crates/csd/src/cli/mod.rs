@@ -24,7 +24,7 @@ pub(crate) mod tuning;
 pub(crate) mod tunnel;
 pub(crate) mod ways;
 
-pub(crate) use array::{Add, Array, Down, Media, Rebuild, Up};
+pub(crate) use array::{Add, Array, Down, Media, Rebuild, Replace, Up};
 pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
 pub(crate) use object::{Get, Ls, Names, On, Protect, Put, Stat};
@@ -240,6 +240,7 @@ impl Command {
             Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Add(_)) => "array add",
+            Self::Array(Array::Replace(_)) => "array replace",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Reclaim) => "array reclaim",
             Self::Array(Array::Rebuild(_)) => "array rebuild",

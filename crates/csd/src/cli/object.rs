@@ -149,6 +149,8 @@ fn parse_piece(text: &str) -> Result<(u32, usize), String> {
 #[command(after_help = "\
 Examples:
   csd protect climate/grid.npy rs:4+2        2 parity pieces for each 4 chunks, on other drives
+  csd protect prices rs:4+2 --encode drives  drives read from each other, and this host only plans
+  csd protect prices rs:4+2 --encode auto    the way that moves less over the busiest link
 
 The data stays where it is; only an object of the layout `whole` is spread over the drives. The
 object can be read meanwhile. To protect it in another way, remove it and put it again.")]
@@ -158,6 +160,34 @@ pub(crate) struct Protect {
     /// Numbers of data and parity pieces: the object survives the loss of any K drives
     #[arg(value_name = "rs:N+K")]
     pub(crate) scheme: Scheme,
+    /// Place where parity is computed. `drives`: a drive of each stripe reads the chunks from the
+    /// others and stores the parity there, and a whole object is encoded and spread by its own
+    /// drive; the drives must be peers, as those of `csd array up` are. `auto`: prints the bytes on
+    /// the links, and takes the faster way. Whole objects on blocks are encoded on the host
+    #[arg(long, value_enum, value_name = "host|drives|auto", default_value_t = EncodeOn::Host)]
+    pub(crate) encode: EncodeOn,
+    /// Speed of a link in bytes per second, for the times of `--encode auto`; each drive and the
+    /// host have one
+    #[arg(long, value_name = "SIZE", value_parser = super::scrub::rate, default_value = "1G")]
+    pub(crate) link_rate: u64,
+}
+
+/// Place where parity is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncodeOn {
+    Host,
+    Drives,
+    Auto,
+}
+
+impl From<EncodeOn> for csd_store::object::Encode {
+    fn from(on: EncodeOn) -> Self {
+        match on {
+            EncodeOn::Host => Self::Host,
+            EncodeOn::Drives => Self::Drives,
+            EncodeOn::Auto => Self::Auto,
+        }
+    }
 }
 
 /// Options of `csd stat`.

@@ -39,6 +39,11 @@ impl Drive {
         let address = Ok(address.clone());
         open(0, &PlannedDrive { name: url.clone(), url, address }, options).await
     }
+
+    /// Returns the data of all commands so far, in both directions, bytes.
+    pub(crate) fn crossed_bytes(&self) -> u64 {
+        self.controller.bytes_to_host() + self.controller.bytes_to_drive()
+    }
 }
 
 pub(super) async fn open(

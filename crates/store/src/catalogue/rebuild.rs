@@ -17,11 +17,13 @@ use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_NEWER, STORE_MENDS};
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
+use super::ObjectId;
 use super::claim;
 use super::entry::{self, Entry};
 use crate::array::membership::{self, Origin};
 use crate::array::{Array, Drive};
 use crate::error::Error;
+use crate::object;
 
 /// Result of a rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +86,34 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
         membership::readmit(&others, &drive).await?;
     }
     Ok(rebuilt)
+}
+
+/// Checks that the drive with this index may take that place: it stood there before, or it holds
+/// nothing, or what an interrupted repair has stored there.
+///
+/// # Errors
+/// [`Error::Foreign`] if it holds anything else; [`Error::Array`] if it is down or too few other
+/// drives vote; a failed command.
+pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
+    let drive = Rc::clone(array.drive(index)?);
+    let others = array.without_vote(index);
+    others.require(array.quorum().witnesses())?;
+    let is_vacant = match membership::origin(&others, &drive).await? {
+        Origin::Own => true,
+        Origin::Foreign => false,
+        Origin::Unknown => {
+            let mut names = BTreeSet::new();
+            for witness in others.voters() {
+                names.extend(super::keys(&witness).await?);
+            }
+            let listed = object::list(&others).await?;
+            let entries = listed.sealed.iter().chain(&listed.staged);
+            let known: BTreeSet<ObjectId> = entries.flat_map(Entry::ids).collect();
+            let has_names = super::keys(&drive).await?.iter().any(|key| !names.contains(key));
+            !has_names && object::objects_on(&drive).await?.is_subset(&known)
+        }
+    };
+    if is_vacant { Ok(()) } else { Err(Error::Foreign { drive: drive.name.clone() }) }
 }
 
 /// Stores an entry unless the drive holds it or a later one; returns true if it stored it.

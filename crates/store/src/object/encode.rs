@@ -1,5 +1,5 @@
 //! Encoding on the host: [`Encoder`] computes the parity of consecutive chunks while they are read,
-//! [`stored`] that of chunks which lie on their drives.
+//! [`stored`] that of chunks which lie on their drives, unless drives do so ([`super::in_drives`]).
 //!
 //! Writes no entry. Invariants: an encoder holds the parity of one stripe at most; [`stored`] holds
 //! [`AHEAD_BYTES`] of stripes, or one stripe.
@@ -11,26 +11,18 @@ use csd_kernels::erasure::Code;
 use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
 
 use super::chunk::read_chunk;
+use super::encoding::{Encoded, Encoding, Number, Origin};
+use super::in_drives::InDrives;
 use super::{Error, Progress};
-use crate::array::{Array, Drive, DriveSlot};
+use crate::array::Array;
 use crate::catalogue::Entry;
-use crate::layout::{self, Stripes};
-use crate::room;
+use crate::layout;
 
 /// Bytes of stripes that are encoded at once, unless one stripe is longer.
 const AHEAD_BYTES: usize = 64 << 20;
 
 /// A parity piece with its CRC-32C.
 pub(super) type Piece = (Buffer, u32);
-
-/// A piece by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
-    /// A chunk.
-    Chunk(u32),
-    /// A parity piece, by its number among all.
-    Parity(u32),
-}
 
 /// Computes parity, chunk by chunk.
 pub(super) struct Encoder {
@@ -94,30 +86,21 @@ impl Encoder {
     }
 }
 
-/// Parity of an object.
-#[derive(Default)]
-pub(super) struct Encoded {
-    /// CRC-32C of every chunk.
-    pub(super) chunk_sums: Vec<u32>,
-    /// CRC-32C of every parity piece.
-    pub(super) sums: Vec<u32>,
-    /// Pieces that no drive has acknowledged.
-    pub(super) lost: Vec<Number>,
-}
-
-/// Encodes an object whose chunks are stored, and stores its parity.
+/// Encodes an object whose chunks are stored, and stores its parity; in `drives`, if they are
+/// given. If the chunks lie at an `origin`, they are copied to the drives of their stripes.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; an error of the drives.
 pub(super) async fn stored(
     array: &Array,
     entry: &Entry,
+    (origin, drives): (Option<Origin>, Option<&Rc<InDrives>>),
     progress: &Progress,
 ) -> Result<Encoded, Error> {
     let stripes = entry.stripes().expect("the object is protected");
-    check_room(array, &stripes).await?;
     let (code, slots) = (stripes.scheme().code(), array.slots().to_vec());
-    let work = Rc::new(Encoding { entry: entry.clone(), stripes, code, slots });
+    let work = Rc::new(Encoding { entry: entry.clone(), origin, stripes, code, slots });
+    work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
     let mut pending: VecDeque<JoinHandle<Result<Encoded, Error>>> = VecDeque::new();
@@ -126,8 +109,10 @@ pub(super) async fn stored(
     let (mut next, mut done) = (0, 0);
     loop {
         while next < work.stripes.count() && pending.len() < ahead {
-            let (work, stripe) = (Rc::clone(&work), next);
-            pending.push_back(spawn(Class::Foreground, async move { work.encode(stripe).await }));
+            let (work, stripe, drives) = (Rc::clone(&work), next, drives.cloned());
+            pending.push_back(spawn(Class::Foreground, async move {
+                work.encode(stripe, drives.as_deref()).await
+            }));
             next += 1;
         }
         let Some(encoded) = pending.pop_front() else { return Ok(all) };
@@ -143,35 +128,18 @@ pub(super) async fn stored(
     }
 }
 
-/// Checks that the drives have room for the parity.
-async fn check_room(array: &Array, stripes: &Stripes) -> Result<(), Error> {
-    let mut needed = vec![0; array.slots().len()];
-    for stripe in 0..stripes.count() {
-        let bytes = room::record_bytes(stripes.parity_bytes(stripe).into());
-        let parity = stripes.scheme().data()..stripes.scheme().pieces();
-        let drives = parity.filter_map(|piece| stripes.drive(stripe, piece));
-        drives.for_each(|drive| needed[usize::from(drive)] += bytes);
-    }
-    for drive in array.drives().filter(|drive| needed[drive.index] > 0) {
-        if room::records_left(drive).await? < needed[drive.index] {
-            let (drive, what) = (drive.name.clone(), "key-value part");
-            return Err(Error::Full { drive, what, room: None });
-        }
-    }
-    Ok(())
-}
-
-/// An object that is being encoded from its stored chunks.
-struct Encoding {
-    entry: Entry,
-    stripes: Stripes,
-    code: Code,
-    slots: Vec<DriveSlot>,
-}
-
 impl Encoding {
-    /// Reads the chunks of a stripe, and stores its parity.
-    async fn encode(self: &Rc<Self>, stripe: u32) -> Result<Encoded, Error> {
+    /// Has a drive encode a stripe, or reads its chunks and stores its pieces.
+    async fn encode(
+        self: &Rc<Self>,
+        stripe: u32,
+        drives: Option<&InDrives>,
+    ) -> Result<Encoded, Error> {
+        if let Some(drives) = drives
+            && let Some(encoded) = self.encode_in(drives, stripe).await?
+        {
+            return Ok(encoded);
+        }
         let (data, bytes) = (self.read(stripe).await?, self.stripes.parity_bytes(stripe));
         let code = self.code.clone();
         let encode = move || {
@@ -183,11 +151,13 @@ impl Encoding {
             code.encode(&slices, &mut rooms).expect("as many pieces as the code has");
             let chunk_sums = data.iter().map(|chunk| crc32c::crc32c(chunk)).collect();
             let sums: Vec<u32> = parity.iter().map(|piece| crc32c::crc32c(piece)).collect();
-            (parity, chunk_sums, sums)
+            (data, parity, chunk_sums, sums)
         };
         let encoded = compute_fn(Class::Foreground, 0, encode).await;
-        let (parity, chunk_sums, sums) = encoded.map_err(|_| Error::Lane)?;
-        let lost = self.store(stripe, parity).await?;
+        let (data, parity, chunk_sums, sums) = encoded.map_err(|_| Error::Lane)?;
+        let data = if self.origin.is_some() { data } else { Vec::new() };
+        let pieces = data.into_iter().chain(parity).collect();
+        let lost = self.store(stripe, pieces).await?;
         Ok(Encoded { chunk_sums, sums, lost })
     }
 
@@ -195,7 +165,8 @@ impl Encoding {
         let begin = |(piece, chunk): (usize, &u32)| {
             let (work, chunk) = (Rc::clone(self), *chunk);
             spawn(Class::Foreground, async move {
-                read_chunk(work.drive(stripe, piece)?, &work.entry, chunk).await
+                let (drive, entry) = work.source(stripe, piece)?;
+                read_chunk(drive, entry, chunk).await
             })
         };
         let reading: Vec<_> = self.stripes.chunks(stripe).iter().enumerate().map(begin).collect();
@@ -206,25 +177,23 @@ impl Encoding {
         Ok(data)
     }
 
-    /// Stores the parity of a stripe; returns the pieces that no drive has acknowledged.
+    /// Stores the pieces of a stripe; returns those that no drive has acknowledged.
     async fn store(
         self: &Rc<Self>,
         stripe: u32,
-        parity: Vec<Buffer>,
+        pieces: Vec<Buffer>,
     ) -> Result<Vec<Number>, Error> {
-        let begin = |(parity, piece): (usize, Buffer)| {
+        let begin = |(piece, bytes): (usize, Buffer)| {
             let work = Rc::clone(self);
-            let number = self.stripes.parity_number(stripe, parity);
-            let number = Number::Parity(u32::try_from(number).expect("fewer pieces than 2^20"));
             let stored = spawn(Class::Foreground, async move {
-                let drive = work.drive(stripe, work.stripes.scheme().data() + parity)?;
-                let key = work.entry.parity_key(stripe, parity).expect("it is protected");
-                let stored = drive.objects.store(&key, vec![piece], 0).await;
+                let drive = work.drive(stripe, piece)?;
+                let (key, _) = work.value(stripe, piece);
+                let stored = drive.objects.store(&key, vec![bytes], 0).await;
                 stored.map_err(|error| Error::command(drive, error))
             });
-            (number, stored)
+            (self.number(stripe, piece), stored)
         };
-        let storing: Vec<_> = parity.into_iter().enumerate().map(begin).collect();
+        let storing: Vec<_> = self.written(stripe).zip(pieces).map(begin).collect();
         let mut lost = Vec::new();
         for (number, stored) in storing {
             match stored.await {
@@ -233,10 +202,5 @@ impl Encoding {
             }
         }
         Ok(lost)
-    }
-
-    fn drive(&self, stripe: u32, piece: usize) -> Result<&Rc<Drive>, Error> {
-        let index = self.stripes.drive(stripe, piece).expect("a piece of the stripe");
-        Ok(self.slots[usize::from(index)].up()?)
     }
 }

@@ -2,8 +2,11 @@
 //!
 //! Invariant: parity counts only if every stripe has one durable piece more than its data.
 
-use super::encode::{self, Number};
-use super::{Error, Progress};
+use std::rc::Rc;
+
+use super::encoding::Number;
+use super::in_drives::InDrives;
+use super::{Error, Progress, encode};
 use crate::array::Array;
 use crate::catalogue::{Entry, Missing, PIECES_MAX, Parity, Protection};
 use crate::layout::{self, Scheme, Stripes};
@@ -104,7 +107,8 @@ pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
     Ok(())
 }
 
-/// Encodes an object whose chunks are stored, and completes the entry accordingly.
+/// Encodes an object whose chunks are stored, in `drives` if they are given, and completes the
+/// entry accordingly.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; [`Error::Thin`]; an error of the
@@ -112,9 +116,10 @@ pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
 pub(super) async fn encode(
     array: &Array,
     entry: &mut Entry,
+    drives: Option<&Rc<InDrives>>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let encoded = encode::stored(array, entry, progress).await?;
+    let encoded = encode::stored(array, entry, (None, drives), progress).await?;
     entry.sums = encoded.chunk_sums;
     add(entry, encoded.sums, encoded.lost)
 }

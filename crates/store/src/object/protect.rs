@@ -1,8 +1,9 @@
 //! Protect: parity for an object, so that it survives the loss of drives.
 //!
 //! A put of a spread object computes parity while it reads ([`super::encode`]). Any other object is
-//! stored first; then each stripe is read from its drives, encoded on this host, and its parity is
-//! stored. Data stays where it is, except that a whole object is spread.
+//! stored first; then each stripe is read from its drives, encoded on this host or in a drive
+//! ([`super::in_drives`]), and its parity is stored. Data stays where it is, except that a whole
+//! object is spread.
 //!
 //! Before `csd protect` writes a piece, it writes an entry of the next epoch that announces the
 //! parity; the names of the pieces carry this epoch. A second entry makes the parity count. An
@@ -10,13 +11,26 @@
 //! later command uses; the next one, `csd rm` and `csd array reclaim` delete them. Invariant:
 //! parity counts only if every stripe has one durable piece more than its data.
 
+use std::rc::Rc;
+
 use csd_reactor::random_bytes;
 
 use super::draft::{Stored, thinned};
+use super::in_drives::InDrives;
+use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove, respread};
 use crate::array::Array;
-use crate::catalogue::{self, Entry, State};
+use crate::catalogue::{self, Entry, Placement, State};
 use crate::layout::Scheme;
+
+/// A protected object, and how it was encoded.
+#[derive(Clone, Debug)]
+pub struct Protected {
+    /// The object.
+    pub stored: Stored,
+    /// Account of its encoding; `None` if it was protected before.
+    pub account: Option<Account>,
+}
 
 /// Protects the object `name`; does nothing if it is protected in this way.
 ///
@@ -27,9 +41,11 @@ pub async fn protect(
     array: &Array,
     name: &str,
     scheme: Scheme,
+    encode: Encode,
     progress: &Progress,
-) -> Result<Stored, Error> {
+) -> Result<Protected, Error> {
     check_name(name)?;
+    let before_bytes = crossed(array);
     let ground = catalogue::settle(array, name).await?;
     let sealed = ground.found.newest().filter(|entry| entry.state == State::Sealed);
     let Some(before) = sealed.cloned() else {
@@ -49,7 +65,7 @@ pub async fn protect(
             random_bytes(&mut entry.writer);
             warnings.extend(catalogue::write(array, &mut entry, &ground).await?);
         }
-        return Ok(Stored { entry, warnings });
+        return Ok(Protected { stored: Stored { entry, warnings }, account: None });
     }
     let mut entry = before.clone();
     entry.protection = match before.whole {
@@ -64,16 +80,12 @@ pub async fn protect(
         let _left = remove::sweep(array, left).await;
     }
     let begun = entry.clone();
-    let encoded = match before.whole {
-        true => respread::spread(array, &mut entry, progress).await,
-        false => parity::encode(array, &mut entry, progress).await,
-    };
-    let sealed = match encoded {
-        Ok(()) => seal(array, &begun, &mut entry).await,
+    let sealed = match encoded(array, &mut entry, encode, progress).await {
+        Ok(encoded) => seal(array, &begun, &mut entry).await.map(|more| (encoded, more)),
         Err(error) => Err(error),
     };
     match sealed {
-        Ok(more) => {
+        Ok(((mut account, helped), more)) => {
             warnings.extend(more);
             if entry.id != begun.id
                 && let Err(error) = remove::sweep(array, begun.id).await
@@ -81,7 +93,9 @@ pub async fn protect(
                 warnings.push(format!("its former chunks are not all deleted: {error}"));
             }
             warnings.extend(thinned(&entry));
-            Ok(Stored { entry, warnings })
+            warnings.extend(helped);
+            account.host_crossed_bytes = crossed(array).saturating_sub(before_bytes);
+            Ok(Protected { stored: Stored { entry, warnings }, account: Some(account) })
         }
         Err(error) => {
             // The user must see the first error, not one of the clean-up.
@@ -89,6 +103,46 @@ pub async fn protect(
             Err(error)
         }
     }
+}
+
+/// Encodes an object whose parity is announced, and completes its entry. Returns the account, so
+/// far without the bytes that crossed, and warnings about drives that did not encode.
+async fn encoded(
+    array: &Array,
+    entry: &mut Entry,
+    encode: Encode,
+    progress: &Progress,
+) -> Result<(Account, Vec<String>), Error> {
+    let moved = entry.whole.then(|| respread::moved(array, entry)).transpose()?;
+    let model = model(array, entry, moved.as_ref());
+    let by = match encode {
+        // A late write of a peer could reach blocks that belong to another object by then.
+        _ if entry.whole && entry.placement != Placement::Kv => Encode::Host,
+        Encode::Auto => model.better(),
+        chosen => chosen,
+    };
+    let drives = (by == Encode::Drives).then(Rc::<InDrives>::default);
+    match moved {
+        Some(moved) => respread::spread(array, entry, moved, drives.as_ref(), progress).await?,
+        None => parity::encode(array, entry, drives.as_ref(), progress).await?,
+    }
+    let helped = drives.iter().flat_map(|drives| drives.warnings()).collect();
+    let stripes_here = drives.map_or(0, |drives| drives.encoded_here());
+    Ok((Account { model, by, stripes_here, host_crossed_bytes: 0 }, helped))
+}
+
+/// Returns the data that has crossed between this host and the drives so far, bytes.
+fn crossed(array: &Array) -> u64 {
+    array.drives().map(|drive| drive.crossed_bytes()).sum()
+}
+
+/// Counts the bytes that the ways to encode an object move; `moved` is the entry of a whole object
+/// once it is spread.
+fn model(array: &Array, entry: &Entry, moved: Option<&Entry>) -> Model {
+    let origin = moved.map(|_| usize::from(entry.members[0]));
+    let entry = moved.unwrap_or(entry);
+    let stripes = entry.stripes().expect("the object is protected");
+    Model::new(&entry.layout(), &stripes, origin, array.slots().len())
 }
 
 fn already(name: &str, scheme: Scheme, missing: u64) -> Error {

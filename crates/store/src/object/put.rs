@@ -143,7 +143,7 @@ async fn fill(
     };
     match finished.parity {
         Some(written) => parity::add(entry, written, finished.missing),
-        None if entry.protection.is_some() => parity::encode(array, entry, &silent()).await,
+        None if entry.protection.is_some() => parity::encode(array, entry, None, &silent()).await,
         None => Ok(()),
     }
 }

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, random_u64, spawn};
 
 use super::chunk::read_chunk;
-use super::encode::Encoder;
+use super::encode::{self, Encoder};
+use super::in_drives::InDrives;
 use super::pages::PAGE_BYTES;
 use super::writer::Writer;
 use super::{Error, Progress, WINDOW, parity};
@@ -27,18 +28,12 @@ pub(super) fn members(array: &Array, entry: &Entry) -> Result<Vec<u16>, Error> {
     Ok(array.voters().iter().map(|drive| small(drive.index)).collect())
 }
 
-/// Copies the chunks of `entry` to the drives of their stripes with parity, and makes it the entry
-/// of the copy.
+/// Returns the entry of an object once it is spread, without its sums and its parity.
 ///
 /// # Errors
-/// Those of [`put`](super::put()).
-pub(super) async fn spread(
-    array: &Array,
-    entry: &mut Entry,
-    progress: &Progress,
-) -> Result<(), Error> {
+/// As [`members`].
+pub(super) fn moved(array: &Array, entry: &Entry) -> Result<Entry, Error> {
     let members = members(array, entry)?;
-    let from = array.drive(entry.members[0].into())?;
     let drawn = random_u64() % members.len() as u64;
     let mut moved = entry.clone();
     moved.id = entry.moved_id().expect("a whole object with a protection");
@@ -49,6 +44,30 @@ pub(super) async fn spread(
     }
     moved.members = members;
     moved.sums = Vec::new();
+    Ok(moved)
+}
+
+/// Copies the chunks of `entry` to the drives of their stripes with parity, and makes it the entry
+/// of the copy, which is `moved`. If `drives` are given, the drive that has the object does so.
+///
+/// # Errors
+/// Those of [`put`](super::put()).
+pub(super) async fn spread(
+    array: &Array,
+    entry: &mut Entry,
+    mut moved: Entry,
+    drives: Option<&Rc<InDrives>>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let from = array.drive(entry.members[0].into())?;
+    if drives.is_some() {
+        let origin = Some((Rc::clone(from), entry.clone()));
+        let encoded = encode::stored(array, &moved, (origin, drives), progress).await?;
+        moved.sums = encoded.chunk_sums;
+        parity::add(&mut moved, encoded.sums, encoded.lost)?;
+        *entry = moved;
+        return Ok(());
+    }
     let mut writer = Writer::new(array, &moved, true, Some(PAGE_BYTES)).await?;
     let sent = send_all(&mut writer, (from, entry), progress).await;
     let finished = writer.finish().await;

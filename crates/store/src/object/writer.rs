@@ -11,7 +11,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, compute_fn, now, spawn};
 
-use super::encode::{Number, Piece};
+use super::encode::Piece;
+use super::encoding::Number;
 use super::pages::{Group, Lists, Series, sums};
 use super::{CHECK_INTERVAL, Error, WINDOW};
 use crate::array::{Array, Drive};

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use csd_kernels::verify;
 use csd_reactor::{Instant, now, sleep_until};
 
-use super::Limits;
 use crate::array::{Array, Drive};
 use crate::catalogue;
 use crate::error::Error;
@@ -35,7 +34,7 @@ pub(super) struct Fleet {
 
 impl Fleet {
     /// Returns the drives of an array that are up and vote.
-    pub(super) fn new(array: &Array, limits: &Limits) -> Self {
+    pub(super) fn new(array: &Array, bytes_per_s: Option<u64>) -> Self {
         let slots = array.slots();
         let mut drives = vec![None; slots.len()];
         for drive in array.voters() {
@@ -58,7 +57,7 @@ impl Fleet {
             failures: RefCell::default(),
             programs: slots.iter().map(|_| Cell::new(None)).collect(),
             free_at: slots.iter().map(|_| Cell::new(now())).collect(),
-            bytes_per_s: limits.bytes_per_s,
+            bytes_per_s,
         }
     }
 
@@ -88,6 +87,16 @@ impl Fleet {
         self.away.borrow_mut().entry(index).or_insert_with(|| error.to_string());
     }
 
+    /// Returns the bytes that have crossed the network to and from all drives.
+    pub(super) fn crossed_bytes(&self) -> u64 {
+        self.drives.iter().flatten().map(|drive| drive.crossed_bytes()).sum()
+    }
+
+    /// Leaves a drive out.
+    pub(super) fn leave_out(&self, index: usize) {
+        self.away.borrow_mut().insert(index, "it is left out".to_owned());
+    }
+
     /// Notes the reason why a drive could not take a piece, if it is the first.
     pub(super) fn fail(&self, index: usize, why: String) {
         self.failures.borrow_mut().entry(index).or_insert(why);
@@ -107,7 +116,11 @@ impl Fleet {
             }
         }
         let away = self.away.borrow();
-        away.iter().map(|(index, why)| format!("drive {}: {why}", self.name(*index))).collect()
+        let words = |(index, why): (&usize, &String)| match why.starts_with("drive ") {
+            true => why.clone(),
+            false => format!("drive {}: {why}", self.name(*index)),
+        };
+        away.iter().map(words).collect()
     }
 
     /// Returns the index of the program `verify` of a drive.

@@ -13,7 +13,9 @@
 //! written only to the place of a piece in a sealed entry, on a drive that votes; a repair that
 //! reports no missing piece has seen each piece good.
 
+mod by_drives;
 mod check;
+mod endangered;
 mod fleet;
 mod mover;
 mod piece;
@@ -34,6 +36,7 @@ use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
 use crate::object::{self, CHECK_INTERVAL, Progress};
+use by_drives::ByDrives;
 use check::Checks;
 use fleet::Fleet;
 use mover::{ByHost, Mover};
@@ -42,6 +45,7 @@ use revise::{Revised, is_same, revise};
 use stripe::{Fixed, Repair as OfStripe};
 use subject::{State, Subject};
 
+pub use endangered::endangered;
 pub use report::{Lost, Missing, Repaired};
 
 /// Bytes of stripes that are rebuilt at once, unless one stripe is longer.
@@ -53,9 +57,21 @@ const CHECKED_AT_ONCE: usize = 256;
 /// Attempts to load an object whose blocks other repairs move.
 const LOADS: usize = 4;
 
+/// The side that computes lost pieces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// The drives that need them, as far as they can.
+    #[default]
+    Drives,
+    /// The host.
+    Host,
+}
+
 /// Limits of a repair.
 #[derive(Clone)]
 pub struct Limits {
+    /// The side that computes lost pieces.
+    pub on: On,
     /// Bytes that each drive reads or writes in a second; `None` for no limit.
     pub bytes_per_s: Option<u64>,
     /// True once the repair must end early.
@@ -72,8 +88,21 @@ pub struct Limits {
 /// Those of the catalogue. A drive that is down, fails or is full is no error: its pieces are
 /// missing.
 pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Result<Repaired, Error> {
-    let fleet = Rc::new(Fleet::new(array, limits));
-    let (mover, kept, found) = (Rc::new(ByHost), BTreeMap::new(), Repaired::default());
+    match limits.on {
+        On::Drives => repair_by(array, entries, limits, ByDrives::default()).await,
+        On::Host => repair_by(array, entries, limits, ByHost).await,
+    }
+}
+
+async fn repair_by<M: Mover + 'static>(
+    array: &Array,
+    entries: &[Entry],
+    limits: &Limits,
+    mover: M,
+) -> Result<Repaired, Error> {
+    let fleet = Rc::new(Fleet::new(array, limits.bytes_per_s));
+    let crossed_bytes = fleet.crossed_bytes();
+    let (mover, kept, found) = (Rc::new(mover), BTreeMap::new(), Repaired::default());
     let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found };
     let work = repair.survey(entries).await?;
     for ((_, name), stripes) in work {
@@ -87,6 +116,7 @@ pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Result
         }
     }
     repair.found.away = repair.fleet.away().await;
+    repair.found.crossed_bytes = repair.fleet.crossed_bytes() - crossed_bytes;
     repair.found.is_interrupted = limits.stop.get();
     Ok(repair.found)
 }
@@ -265,6 +295,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
                     (self.limits.progress)(fixed.bytes);
                     self.found.rebuilt += fixed.rebuilt;
                     self.found.rebuilt_bytes += fixed.rebuilt_bytes;
+                    self.found.by_drives += fixed.by_drives;
                 }
                 Err(error) => failed = failed.or(Some(error)),
             }

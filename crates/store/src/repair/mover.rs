@@ -1,14 +1,13 @@
 //! [`Mover`]: brings pieces to the place where lost ones are computed, and stores the result.
 //!
 //! A [`Rebuild`] has everything that a mover needs: each target is a sum of multiples of the
-//! sources, with the coefficients of the code's decoder, and has a drive of its own. [`ByHost`]
-//! reads the sources, decodes and writes. A mover that lets the target's drive fetch the sources
-//! from its peers would take their places in the same way.
+//! sources, with the factors of the code's decoder, and has a drive of its own. [`ByHost`] reads
+//! the sources, decodes and writes; [`super::by_drives`] lets a target's drive do so.
 //!
 //! A mover's success is a claim only: the caller lets the drives compare the targets with their
 //! digests before they count. Invariant: nothing is written that differs from its digest.
 
-use csd_kernels::erasure::Code;
+use csd_kernels::erasure::{Code, Decoder};
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
 use super::piece::Piece;
@@ -29,6 +28,25 @@ pub(super) struct Rebuild {
     pub(super) compares: bool,
 }
 
+impl Rebuild {
+    /// Returns the decoder that computes the targets from the sources and the empty pieces.
+    pub(super) fn decoder(&self) -> Decoder {
+        let sources = self.sources.iter().map(|source| source.number);
+        let sources: Vec<usize> = sources.chain(self.empty.iter().copied()).collect();
+        let targets: Vec<usize> = self.targets.iter().map(|target| target.number).collect();
+        self.code.decoder(&sources, &targets).expect("n different pieces")
+    }
+}
+
+/// The side that has done a rebuild.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// Every byte crossed to the host.
+    Host,
+    /// The bytes went from drive to drive.
+    Drives,
+}
+
 /// Reason why a rebuild stopped; it can be repeated with other sources or without that target.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -47,14 +65,14 @@ pub(super) enum Fault {
 /// Computes targets from sources.
 pub(super) trait Mover {
     /// Computes and stores the targets.
-    async fn rebuild(&self, work: &Rebuild) -> Result<(), Fault>;
+    async fn rebuild(&self, work: &Rebuild) -> Result<By, Fault>;
 }
 
 /// The host reads, decodes and writes.
 pub(super) struct ByHost;
 
 impl Mover for ByHost {
-    async fn rebuild(&self, work: &Rebuild) -> Result<(), Fault> {
+    async fn rebuild(&self, work: &Rebuild) -> Result<By, Fault> {
         let read = read_all(work).await?;
         let (rooms, sums) = decode(work, read).await.ok_or(Fault::Lane)?;
         if work.compares && work.targets.iter().zip(&sums).any(|(target, sum)| target.sum != *sum) {
@@ -73,7 +91,7 @@ impl Mover for ByHost {
                 failed = failed.or(Some(Fault::Target(number, error)));
             }
         }
-        failed.map_or(Ok(()), Err)
+        failed.map_or(Ok(By::Host), Err)
     }
 }
 
@@ -99,15 +117,12 @@ async fn read_all(work: &Rebuild) -> Result<Vec<Buffer>, Fault> {
 
 /// Computes the targets; returns them with their CRC-32C.
 async fn decode(work: &Rebuild, read: Vec<Buffer>) -> Option<(Vec<Buffer>, Vec<u32>)> {
-    let mut sources: Vec<usize> = work.sources.iter().map(|source| source.number).collect();
-    sources.extend(&work.empty);
-    let targets: Vec<usize> = work.targets.iter().map(|target| target.number).collect();
     let lengths: Vec<usize> = work.targets.iter().map(|target| target.bytes as usize).collect();
-    let decoder = work.code.decoder(&sources, &targets).expect("n different pieces");
+    let decoder = work.decoder();
     let decode = move || {
         let mut rooms: Vec<Buffer> = lengths.into_iter().map(Buffer::zeroed).collect();
         let mut bytes: Vec<&[u8]> = read.iter().map(|bytes| &bytes[..]).collect();
-        bytes.resize(sources.len(), &[]);
+        bytes.resize(decoder.sources().len(), &[]);
         let mut slices: Vec<&mut [u8]> = rooms.iter_mut().map(|room| &mut room[..]).collect();
         decoder.decode(&bytes, &mut slices).expect("a room for every target");
         let sums = rooms.iter().map(|room| crc32c::crc32c(room)).collect();

@@ -47,6 +47,10 @@ pub struct Repaired {
     pub rebuilt: u64,
     /// Bytes of these pieces.
     pub rebuilt_bytes: u64,
+    /// Number of those that went from drive to drive.
+    pub by_drives: u64,
+    /// Bytes that crossed the network between drives and host, in both directions.
+    pub crossed_bytes: u64,
     /// Pieces that are not good, by object and drive.
     pub missing: Vec<Missing>,
     /// Bytes that are lost, by object.

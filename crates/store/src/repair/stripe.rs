@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::check::Checks;
 use super::fleet::Fleet;
-use super::mover::{Fault, Mover, Rebuild};
+use super::mover::{By, Fault, Mover, Rebuild};
 use super::subject::{State, Subject};
 use crate::error::Error;
 
@@ -20,6 +20,8 @@ pub(super) struct Fixed {
     /// Number of pieces that were rebuilt, and their bytes.
     pub(super) rebuilt: u64,
     pub(super) rebuilt_bytes: u64,
+    /// Number of those that drives have rebuilt.
+    pub(super) by_drives: u64,
 }
 
 /// A stripe that is repaired.
@@ -53,7 +55,7 @@ impl<M: Mover> Repair<M> {
         let mut fixed = Fixed::default();
         while let Some(work) = self.plan() {
             match self.mover.rebuild(&work).await {
-                Ok(()) => {
+                Ok(by) => {
                     for source in &work.sources {
                         fixed.bytes += self.good(source.number);
                     }
@@ -61,6 +63,7 @@ impl<M: Mover> Repair<M> {
                         if self.check(target.number).await {
                             let bytes = self.good(target.number);
                             fixed.rebuilt += 1;
+                            fixed.by_drives += u64::from(by == By::Drives);
                             fixed.rebuilt_bytes += bytes;
                             fixed.bytes += bytes;
                         }

@@ -1,7 +1,7 @@
 //! [`Subject`]: a protected object that is repaired, with the state of each of its pieces.
 //!
-//! Performs no I/O. Invariant: a piece is [`State::Good`] only after its drive, or the host, has
-//! compared it with its digest.
+//! Performs no I/O. Invariant: a piece is [`State::Good`] only after a drive or the host has
+//! compared it with its digest, and one that was rebuilt only after its own drive has.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -214,6 +214,12 @@ impl Subject {
         let left = count(State::Good) + count(State::Unknown);
         let small = |count: usize| i32::try_from(count).expect("at most 48 pieces");
         small(left) - small(self.stripes.chunks(stripe).len())
+    }
+
+    /// Returns the smallest redundancy of all stripes.
+    pub(super) fn least_margin(&self, fleet: &Fleet) -> i32 {
+        let margins = (0..self.stripes.count()).map(|stripe| self.margin(fleet, stripe));
+        margins.min().unwrap_or(0)
     }
 
     /// Returns the stripes with bad pieces that have a drive, least redundancy first.

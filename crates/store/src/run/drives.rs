@@ -23,7 +23,7 @@ use super::team::Team;
 use super::work::{self, Done, Span};
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
-use crate::extent::byte_ranges;
+use crate::extent::{self, UNIT_BYTES, byte_ranges};
 use crate::layout::Run;
 
 /// Lets `member`'s drive take units until none is left. If the drive is lost, records it, and the
@@ -38,6 +38,13 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
         }
         program => program?,
     };
+    match link.run(async |drive| check_units(&job.inputs, member, drive).await).await {
+        Err(error) if is_lost(&error) || (context.common.takes_over && error.is_of_piece()) => {
+            context.common.lose(member, &error, None);
+            return Ok(Done::default());
+        }
+        checked => checked?,
+    }
     // When all executions of a round are in flight, half of the units stay for the next round, and
     // the last executions are short.
     let limits = (2 * job.in_flight(), job.most());
@@ -53,6 +60,24 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
         });
     }
     work::together(workers).await
+}
+
+/// Checks that a drive has not forgotten whose its blocks are: an emptied one reads as zeros, or as
+/// another object's bytes. The first and the last unit of each input stand for all.
+async fn check_units(inputs: &[Entry], member: usize, drive: &Drive) -> Result<(), Error> {
+    for entry in inputs {
+        let Placement::Block(extents) = &entry.placement else { continue };
+        let bytes = u64::from(entry.layout().count(member)) * u64::from(entry.chunk_bytes);
+        let units = extent::units_of(&extents[member], bytes.div_ceil(UNIT_BYTES));
+        for unit in units.first().into_iter().chain(units.last()) {
+            if extent::owner(drive, *unit).await? != Some(entry.id) {
+                let why = "its blocks there are no longer its own: the drive was emptied";
+                let (drive, object, why) = (drive.name.clone(), entry.name.clone(), why.to_owned());
+                return Err(Error::Corrupt { drive, object, why });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs the program over `taken` in its drive, as execution `number` of those at once.

@@ -136,8 +136,7 @@ impl Combining {
             let (bytes, crc) = self.add(source, bytes).await?;
             let expected = [checksum, self.task.sources[source].crc32c];
             if expected.into_iter().flatten().any(|expected| expected != crc) {
-                let reason = format!("source {source} is not the one that is named: its digest");
-                let reason = format!("{reason} differs");
+                let reason = format!("source {source} does not have the digest that is named");
                 return Err(Failure::new(Status::UNRECOVERED_ERROR, reason));
             }
             self.copy(source, bytes, crc).await?;

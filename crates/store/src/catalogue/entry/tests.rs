@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::layout::{Kind, Part};
+use crate::layout::{Kind, Part, Scheme};
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -245,4 +245,21 @@ fn names_of_parity_carry_the_epoch() {
     entry.protection.as_mut().unwrap().epoch = 0;
     entry.epoch = 1;
     assert_eq!(entry.parity_key(0, 0).unwrap(), first);
+}
+
+#[test]
+fn missing_pieces_are_added_and_removed_one_by_one() {
+    let (scheme, mut missing) = (Scheme::new(3, 2).unwrap(), Missing::default());
+    let pieces = [(0, 0), (1, 4), (2, 1)];
+    for (stripe, piece) in pieces {
+        missing.add(3, scheme, stripe, piece);
+    }
+    assert_eq!(missing.count(), 3);
+    missing.remove(scheme, 1, 4);
+    missing.remove(scheme, 1, 3);
+    assert!(!missing.has(scheme, 1, 4) && missing.has(scheme, 2, 1) && missing.count() == 2);
+    missing.remove(scheme, 0, 0);
+    missing.remove(scheme, 2, 1);
+    assert_eq!(missing, Missing::default(), "none is the same as none ever");
+    missing.remove(scheme, 9, 0);
 }

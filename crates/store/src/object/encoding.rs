@@ -1,0 +1,118 @@
+//! [`Encoding`]: an object whose stored chunks are encoded, and the pieces that this stores.
+//!
+//! It computes nothing: hosts do so in [`super::encode`], drives in [`super::in_drives`].
+
+use std::rc::Rc;
+
+use csd_kernels::erasure::Code;
+use csd_nvme::execute::chunk_key;
+use csd_nvme::kv::Key;
+
+use super::Error;
+use crate::array::{Array, Drive, DriveSlot};
+use crate::catalogue::Entry;
+use crate::layout::Stripes;
+use crate::room;
+
+/// A piece by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// A chunk.
+    Chunk(u32),
+    /// A parity piece, by its number among all.
+    Parity(u32),
+}
+
+/// Parity of an object.
+#[derive(Default)]
+pub(super) struct Encoded {
+    /// CRC-32C of every chunk.
+    pub(super) chunk_sums: Vec<u32>,
+    /// CRC-32C of every parity piece.
+    pub(super) sums: Vec<u32>,
+    /// Pieces that no drive has acknowledged.
+    pub(super) lost: Vec<Number>,
+}
+
+/// A whole object that is spread: the drive that has it, and its entry before.
+pub(super) type Origin = (Rc<Drive>, Entry);
+
+/// An object that is being encoded from its stored chunks.
+pub(super) struct Encoding {
+    pub(super) entry: Entry,
+    pub(super) origin: Option<Origin>,
+    pub(super) stripes: Stripes,
+    pub(super) code: Code,
+    pub(super) slots: Vec<DriveSlot>,
+}
+
+impl Encoding {
+    /// Checks that the drives have room for the pieces that will be stored.
+    pub(super) async fn check_room(&self, array: &Array) -> Result<(), Error> {
+        let mut needed = vec![0; self.slots.len()];
+        for stripe in 0..self.stripes.count() {
+            for piece in self.written(stripe) {
+                let (_, bytes) = self.value(stripe, piece);
+                if let Some(drive) = self.stripes.drive(stripe, piece) {
+                    needed[usize::from(drive)] += room::record_bytes(bytes.into());
+                }
+            }
+        }
+        for drive in array.drives().filter(|drive| needed[drive.index] > 0) {
+            if room::records_left(drive).await? < needed[drive.index] {
+                let (drive, what) = (drive.name.clone(), "key-value part");
+                return Err(Error::Full { drive, what, room: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the pieces of a stripe that are stored: the parity, and the chunks if they are
+    /// copied.
+    pub(super) fn written(&self, stripe: u32) -> impl Iterator<Item = usize> {
+        let first = if self.origin.is_some() { 0 } else { self.stripes.scheme().data() };
+        self.stripes.pieces(stripe).filter(move |piece| *piece >= first)
+    }
+
+    /// Returns the key of a piece that is stored, and its length.
+    pub(super) fn value(&self, stripe: u32, piece: usize) -> (Key, u32) {
+        match self.stripes.chunks(stripe).get(piece) {
+            Some(chunk) => {
+                let layout = self.entry.layout();
+                let key = chunk_key(&self.entry.id.0, layout.number(*chunk));
+                (key, layout.chunk_len(*chunk))
+            }
+            None => {
+                let parity = piece - self.stripes.scheme().data();
+                let key = self.entry.parity_key(stripe, parity).expect("it is protected");
+                (key, self.stripes.parity_bytes(stripe))
+            }
+        }
+    }
+
+    /// Returns the number of a piece.
+    pub(super) fn number(&self, stripe: u32, piece: usize) -> Number {
+        match self.stripes.chunks(stripe).get(piece) {
+            Some(chunk) => Number::Chunk(*chunk),
+            None => {
+                let parity = piece - self.stripes.scheme().data();
+                let number = self.stripes.parity_number(stripe, parity);
+                Number::Parity(u32::try_from(number).expect("fewer pieces than 2^20"))
+            }
+        }
+    }
+
+    /// Returns the drive that has a chunk, and the entry that says where.
+    pub(super) fn source(&self, stripe: u32, piece: usize) -> Result<(&Rc<Drive>, &Entry), Error> {
+        match &self.origin {
+            Some((drive, entry)) => Ok((drive, entry)),
+            None => Ok((self.drive(stripe, piece)?, &self.entry)),
+        }
+    }
+
+    /// Returns the drive of a piece.
+    pub(super) fn drive(&self, stripe: u32, piece: usize) -> Result<&Rc<Drive>, Error> {
+        let index = self.stripes.drive(stripe, piece).expect("a piece of the stripe");
+        Ok(self.slots[usize::from(index)].up()?)
+    }
+}

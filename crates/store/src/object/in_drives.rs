@@ -1,0 +1,208 @@
+//! Encoding in drives: a drive gathers the chunks of a stripe from its peers, and stores the parity
+//! there ([`csd_nvme::combine`]). The host sends tasks and gets digests.
+//!
+//! The drive of the first parity piece encodes a stripe, so that drives take turns as parity does.
+//! A whole object is encoded by the drive that has it, which also sends the chunks.
+//! A drive that fails is not asked again; its stripes are encoded on the host. The host deletes the
+//! answers of a task; a command that is interrupted leaves them where parity is swept.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use csd_nvme::combine::{self, Answers, Piece, Place, Stored, Target, Task};
+use csd_nvme::execute::{Output, chunk_key};
+use csd_nvme::status::Status;
+
+use super::Error;
+use super::encoding::{Encoded, Encoding};
+use crate::array::{Drive, OBJECTS_NSID, words};
+use crate::catalogue::{Entry, ObjectId, Placement};
+use crate::extent::byte_ranges;
+use crate::peers::Peers;
+use crate::piece::Spot;
+
+/// Drives that encode.
+#[derive(Default)]
+pub(super) struct InDrives {
+    /// Index of the program by drive.
+    indexes: RefCell<BTreeMap<usize, u16>>,
+    /// Drives that have failed, with the reason.
+    failed: RefCell<BTreeMap<usize, String>>,
+    /// Number of stripes that the host has encoded.
+    here: Cell<u32>,
+}
+
+impl InDrives {
+    /// Returns the number of stripes that the host had to encode.
+    pub(super) fn encoded_here(&self) -> u32 {
+        self.here.get()
+    }
+
+    /// Describes the drives that have failed.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let stripes = self.here.get();
+        let failed = self.failed.borrow();
+        let told = failed.values().map(|why| format!("{why}: it does not encode any more"));
+        let host = (stripes > 0).then(|| format!("{stripes} stripes were encoded on the host"));
+        told.chain(host).collect()
+    }
+
+    /// Returns the index of the program on a drive.
+    async fn index(&self, drive: &Drive) -> Result<u16, String> {
+        if let Some(index) = self.indexes.borrow().get(&drive.index) {
+            return Ok(*index);
+        }
+        let programs = drive.compute.programs().await.map_err(|error| words(&error))?;
+        let index = programs.iter().position(|program| program.pid() == combine::PROGRAM_ID);
+        let index = index.and_then(|index| u16::try_from(index).ok());
+        let index = index.ok_or("it has no program `combine`: update it")?;
+        self.indexes.borrow_mut().insert(drive.index, index);
+        Ok(index)
+    }
+
+    /// Notes that a drive has failed, and is not asked again.
+    fn gives_up(&self, drive: &Drive, why: &str) {
+        let why = format!("drive {}: {why}", drive.name);
+        self.failed.borrow_mut().insert(drive.index, why);
+    }
+
+    /// Notes that the host encodes a stripe.
+    fn add_here(&self) {
+        self.here.set(self.here.get() + 1);
+    }
+
+    /// Has a drive execute the task of a stripe, and takes its answers. They lie for a moment under
+    /// the parity's identifier, with a number that no piece has.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    async fn execute(
+        &self,
+        executor: &Drive,
+        task: &Task,
+        (parity_id, stripe): (ObjectId, u32),
+    ) -> Result<Answers, String> {
+        let index = self.index(executor).await?;
+        let (sources, targets) = (task.sources.len(), task.targets.len());
+        let bytes = u32::try_from(Answers::bytes(sources, targets)).expect("some hundred bytes");
+        let (nsid, prefix, first) = (OBJECTS_NSID, parity_id.0, u32::MAX - stripe);
+        let output = Output::KvChunks { nsid, prefix, first, stride: 1, chunk_bytes: bytes };
+        let failed = |error: csd_initiator::Error| words(&error);
+        executor.compute.execute(index, &task.execution(output)).await.map_err(failed)?;
+        let key = chunk_key(&prefix, first);
+        let value = executor.objects.retrieve(&key, bytes).await.map_err(failed)?;
+        executor.objects.delete(&key).await.map_err(failed)?;
+        let answers = value.and_then(|value| Answers::parse(&value, sources, targets));
+        let is_of_task = |answers: &Answers| {
+            let mut read = task.sources.iter().zip(&answers.sources);
+            read.all(|(source, read)| source.crc32c.is_none_or(|named| named == *read))
+        };
+        let answers = answers.filter(is_of_task);
+        answers.ok_or_else(|| "its answers are malformed, or of other pieces".to_owned())
+    }
+}
+
+/// Returns the spot of a chunk of an object on its drive, and its length.
+fn spot(entry: &Entry, chunk: u32) -> (Spot, u32) {
+    let layout = entry.layout();
+    let bytes = layout.chunk_len(chunk);
+    let Placement::Block(extents) = &entry.placement else {
+        return (Spot::Value(entry.id, layout.number(chunk)), bytes);
+    };
+    let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
+    // A chunk never crosses a unit, so there is one range.
+    let ranges = byte_ranges(&extents[layout.member(chunk)], start, bytes.into());
+    (Spot::Blocks(ranges[0].0), bytes)
+}
+
+/// Returns the error of a piece that its drive has refused to store.
+fn refused(drive: &Drive, status: Status) -> Error {
+    let what = "Store by a peer";
+    let source = csd_initiator::Error::Status { drive: drive.url.as_str().into(), what, status };
+    Error::command(drive, source)
+}
+
+impl Encoding {
+    /// Has a drive encode a stripe; `None` if none can.
+    pub(super) async fn encode_in(
+        &self,
+        drives: &InDrives,
+        stripe: u32,
+    ) -> Result<Option<Encoded>, Error> {
+        let is_sound = |drive: &Rc<Drive>| !drives.failed.borrow().contains_key(&drive.index);
+        // The digest of a parity piece is needed even if its drive is down.
+        let data = self.stripes.scheme().data();
+        let mut parity = self.stripes.pieces(stripe).filter(|piece| *piece >= data);
+        let is_reachable = parity.all(|piece| self.drive(stripe, piece).is_ok());
+        let executor = self.executor(stripe).filter(|drive| is_reachable && is_sound(drive));
+        if let Some(executor) = executor {
+            let parity_id = self.entry.parity_id().expect("it is protected");
+            let reachable: Vec<usize> =
+                self.written(stripe).filter(|piece| self.drive(stripe, *piece).is_ok()).collect();
+            let executed = match self.task(executor, stripe, &reachable) {
+                Ok(task) => drives.execute(executor, &task, (parity_id, stripe)).await,
+                Err(error) => Err(error.to_string()),
+            };
+            match executed {
+                Ok(answers) => return self.encoded(stripe, &reachable, answers).map(Some),
+                Err(why) => drives.gives_up(executor, &why),
+            }
+        }
+        drives.add_here();
+        Ok(None)
+    }
+
+    /// Returns the drive that encodes a stripe, if it is up: the origin, or that of the first
+    /// parity piece.
+    fn executor(&self, stripe: u32) -> Option<&Rc<Drive>> {
+        match &self.origin {
+            Some((drive, _)) => Some(drive),
+            None => self.drive(stripe, self.stripes.scheme().data()).ok(),
+        }
+    }
+
+    /// Returns the task of a stripe that stores these pieces.
+    fn task(&self, executor: &Drive, stripe: u32, written: &[usize]) -> Result<Task, Error> {
+        let mut peers = Peers::of(executor);
+        let chunks = self.stripes.chunks(stripe);
+        let mut sources = Vec::new();
+        for (piece, chunk) in chunks.iter().enumerate() {
+            let (drive, entry) = self.source(stripe, piece)?;
+            let (spot, bytes) = spot(entry, *chunk);
+            let (place, crc32c) = (spot.combined(drive.block.block_bytes()), entry.sum(*chunk));
+            sources.push(Piece { peer: peers.number(drive), place, bytes, crc32c });
+        }
+        let mut targets = Vec::new();
+        for number in written {
+            let drive = self.drive(stripe, *number)?;
+            let (key, bytes) = self.value(stripe, *number);
+            let (peer, nsid) = (peers.number(drive), OBJECTS_NSID);
+            let place = Place::Value { nsid, key: *key.padded() };
+            let piece = Piece { peer, place, bytes, crc32c: None };
+            let factor = |column| self.code.coefficient(*number, column);
+            targets.push(Target { piece, factors: (0..chunks.len()).map(factor).collect() });
+        }
+        Ok(Task { sources, targets, peers: peers.into_nqns() })
+    }
+
+    /// Returns the digests of a stripe, and the pieces that are not stored; `written` are those of
+    /// the task.
+    fn encoded(&self, stripe: u32, written: &[usize], answers: Answers) -> Result<Encoded, Error> {
+        let mut targets: BTreeMap<usize, (u32, Stored)> =
+            written.iter().copied().zip(answers.targets).collect();
+        let (mut sums, mut lost) = (Vec::new(), Vec::new());
+        for piece in self.written(stripe) {
+            let (sum, stored) = targets.remove(&piece).unwrap_or((0, Stored::Lost));
+            match stored {
+                Stored::Yes => {}
+                Stored::Lost => lost.push(self.number(stripe, piece)),
+                Stored::Refused(status) => return Err(refused(self.drive(stripe, piece)?, status)),
+            }
+            if piece >= self.stripes.scheme().data() {
+                sums.push(sum);
+            }
+        }
+        Ok(Encoded { chunk_sums: answers.sources, sums, lost })
+    }
+}

@@ -1,0 +1,38 @@
+//! [`Peers`]: drives in a task of the program `combine`, numbered as its executor finds them.
+//!
+//! Performs no I/O.
+
+use crate::array::Drive;
+
+/// Drives of a task: the executor is number 0, its peers follow in the order in which they are
+/// named.
+pub(crate) struct Peers {
+    executor: usize,
+    nqns: Vec<String>,
+}
+
+impl Peers {
+    /// Begins the numbers of a task that `executor` executes.
+    pub(crate) fn of(executor: &Drive) -> Self {
+        Self { executor: executor.index, nqns: Vec::new() }
+    }
+
+    /// Returns the number of a drive.
+    pub(crate) fn number(&mut self, drive: &Drive) -> u8 {
+        if drive.index == self.executor {
+            return 0;
+        }
+        let nqn = &drive.controller.address().nqn;
+        let known = self.nqns.iter().position(|peer| peer == nqn);
+        let position = known.unwrap_or_else(|| {
+            self.nqns.push(nqn.clone());
+            self.nqns.len() - 1
+        });
+        u8::try_from(position + 1).expect("a stripe has at most 48 pieces")
+    }
+
+    /// Returns the names of all peers.
+    pub(crate) fn into_nqns(self) -> Vec<String> {
+        self.nqns
+    }
+}

@@ -1,0 +1,120 @@
+//! A repair with a rate waits, and the object is removed meanwhile: its blocks belong to another
+//! object when the repair goes on.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_drive::media::{Volatile, VolatileConfig};
+use csd_kernels::ElementType;
+use csd_store::array::{Array, GUARDED};
+use csd_store::catalogue::{Entry, Extents, Placement, rebuild};
+use csd_store::layout::Scheme;
+use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::repair::{self, Limits};
+use csd_store::source::Source;
+
+use super::history::CHUNK_BYTES;
+use super::host::options;
+use super::pieces::{self, Sound};
+use super::{DRIVES, Lane, plan};
+use crate::DRIVE_BYTES;
+
+/// The drive that comes back empty.
+const EMPTIED: usize = 2;
+/// Chunks of each object: four on each drive.
+const CHUNKS: u64 = 24;
+/// A drive takes 16 s to store a piece and to read it again.
+const BYTES_PER_S: u64 = CHUNK_BYTES / 8;
+
+/// Answer of a host, once it is there.
+type Told<T> = Rc<RefCell<Option<T>>>;
+
+/// Lets a host work.
+fn begin<T: 'static>(
+    lane: &Lane,
+    host: usize,
+    work: impl AsyncFnOnce(Array) -> T + 'static,
+) -> Told<T> {
+    let told = Told::<T>::default();
+    let (tell, mut work) = (Rc::clone(&told), Some(work));
+    lane.world.start(lane.hosts[host], move |_| {
+        let (tell, work) = (Rc::clone(&tell), work.take().expect("a host has one core"));
+        async move {
+            let array = Array::connect_with(&plan(), &options(), GUARDED).await;
+            let done = work(array).await;
+            tell.replace(Some(done));
+        }
+    });
+    told
+}
+
+/// Lets a host work, and waits for its answer.
+fn ask<T: 'static>(lane: &Lane, host: usize, work: impl AsyncFnOnce(Array) -> T + 'static) -> T {
+    let told = begin(lane, host, work);
+    lane.wait("a host", || !lane.world.is_running(lane.hosts[host]));
+    told.take().expect("the host has answered")
+}
+
+/// Puts an object on blocks, of chunks that are full of a byte; returns its entry.
+async fn put(array: &Array, name: &str, byte: u8) -> Entry {
+    let bytes = vec![byte; usize::try_from(CHUNKS * CHUNK_BYTES).unwrap()];
+    let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
+    let options = PutOptions {
+        name: name.to_owned(),
+        on: On::Block,
+        chunk_bytes: Some(CHUNK_BYTES),
+        arrange: Arrange::Spread,
+        align: None,
+        protect: Some(Scheme::new(2, 2).unwrap()),
+        page_bytes: None,
+    };
+    let progress: object::Progress = Arc::new(|_| {});
+    object::put(array, source, &options, &progress).await.expect("puts").entry
+}
+
+/// Returns the blocks of an object on the drive that was emptied.
+fn blocks(entry: &Entry) -> &Extents {
+    let Placement::Block(extents) = &entry.placement else { panic!("on blocks") };
+    let member = entry.members.iter().position(|drive| usize::from(*drive) == EMPTIED);
+    &extents[member.expect("on all drives")]
+}
+
+#[test]
+fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
+    let mut lane = Lane::new(0, GUARDED);
+    (0..DRIVES).for_each(|index| lane.start_drive(index));
+    lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
+    let old = ask(&lane, 0, async |array| put(&array, "old", 1).await);
+    lane.world.crash(lane.drives[EMPTIED].machine);
+    lane.replace(EMPTIED, Volatile::new(DRIVE_BYTES, VolatileConfig::default()), false);
+    lane.start_drive(EMPTIED);
+    lane.wait("the empty drive", || lane.drives[EMPTIED].is_formatted.get());
+    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    let of_repair = old.clone();
+    let repair = begin(&lane, 0, async move |array| {
+        let limits = Limits {
+            on: repair::On::Host,
+            bytes_per_s: Some(BYTES_PER_S),
+            stop: Rc::new(Cell::new(false)),
+            total: Rc::new(|_| {}),
+            progress: Arc::new(|_| {}),
+        };
+        repair::repair(&array, &[of_repair], &limits).await.expect("repairs")
+    });
+    // Its first stripe is repaired; it waits before the next one.
+    lane.world.run_for(Duration::from_secs(4));
+    let new = ask(&lane, 1, async |array| {
+        object::remove(&array, "old").await.expect("removes");
+        put(&array, "new", 2).await
+    });
+    assert!(repair.borrow().is_none(), "the repair did not wait");
+    assert_eq!(blocks(&new), blocks(&old), "the new object has other blocks");
+    lane.wait("the repair", || !lane.world.is_running(lane.hosts[0]));
+    let found = repair.take().expect("the repair has ended");
+    assert!(found.rebuilt > 0 && found.objects == 0, "{found:?}");
+    let sound = ask(&lane, 1, async move |_| Sound::read(&pieces::media().await?, &new).await);
+    assert!(sound.expect("all drives answer").is_full(), "the repair has written to its blocks");
+}
