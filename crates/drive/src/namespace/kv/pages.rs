@@ -1,7 +1,7 @@
 //! Comparison of the pages of a piece, a value or blocks, with the checksums of a page list.
 //!
 //! Reads a value without comparing its own checksum, so that a damaged value's pages can be named.
-//! Writes nothing. Invariant: at most [`PART_BYTES`] bytes, or one page, are in memory at once.
+//! Writes nothing. Invariant: at most `PART_BYTES` bytes, or one page, are in memory at once.
 
 use csd_kernels::verify::{self, Plan};
 use csd_nvme::execute::chunk_key;
