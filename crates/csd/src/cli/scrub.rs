@@ -25,7 +25,8 @@ pub(crate) struct Scrub {
     /// their chunks; every piece is read twice
     #[arg(long)]
     pub(crate) deep: bool,
-    /// Also rebuild bad pieces of protected objects from others, as `csd repair` does
+    /// Also rebuild bad pieces of protected objects from others, as `csd repair` does, and damaged
+    /// page checksums of all objects
     #[arg(long)]
     pub(crate) repair: bool,
     /// Bytes that each drive reads in a second, such as 50M [default: no limit]
