@@ -1,7 +1,11 @@
 //! Codes that survive the loss of most drives, and the names of their objects.
 
+use csd_initiator::Kv;
+use csd_nvme::kv::Key;
+
+use crate::failures::on_objects;
 use crate::harness::{Array, Done};
-use crate::protected::{CHUNK, bytes, check, get};
+use crate::protected::{CHUNK, bytes, check, get, keys};
 
 fn put(array: &Array, name: &str, more: &[&str]) -> Done {
     array.csd(&[&["put", "x", name, "--chunk", "4K"], more].concat())
@@ -72,4 +76,27 @@ fn a_name_stays_strict_when_it_is_put_again() {
     // The drive that was away knows only the removal.
     let stat = array.csd(&["stat", "name", "--json"]).expect(4, &[]).json();
     assert_eq!(stat["result"]["bytes"], CHUNK);
+}
+
+#[test]
+fn a_repair_makes_pieces_although_too_few_drives_are_up_to_change_the_name() {
+    let array = Array::up(5, "256M");
+    let content = bytes(3, 20 * CHUNK);
+    array.file("x", &content);
+    put(&array, "x", &["--protect", "rs:2+3"]).expect(0, &[]);
+    let held = keys(&array, 0);
+    let lost = held.clone();
+    on_objects(&array, 0, async move |kv: &Kv| {
+        for key in lost {
+            kv.delete(&Key::new(&key).unwrap()).await.unwrap();
+        }
+    });
+    array.kill(3);
+    array.kill(4);
+    let found = array.csd(&["repair", "x", "--json"]).expect(4, &[]).json()["result"].clone();
+    assert_eq!(found["rebuilt"], held.len());
+    let missing = found["missing"].as_array().unwrap();
+    let drives: Vec<_> = missing.iter().map(|missing| &missing["drive"]).collect();
+    assert_eq!(drives, ["d3", "d4"], "{found}");
+    assert_eq!(keys(&array, 0), held);
 }

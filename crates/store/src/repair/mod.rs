@@ -332,11 +332,14 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 }
             }
         };
-        match revise(self.array, &subject.entry, change).await? {
-            Revised::Done(_) => {}
+        match revise(self.array, &subject.entry, change).await {
+            Ok(Revised::Done(_)) => {}
             // Pieces were checked at places that are no longer theirs.
-            Revised::Moved => subject.forget(),
-            Revised::Gone => {
+            Ok(Revised::Moved) => subject.forget(),
+            // Too few drives vote for this name. They are among those that the result names.
+            Err(Error::Writers { .. }) => {}
+            Err(error) => return Err(error),
+            Ok(Revised::Gone) => {
                 subject.is_gone.set(true);
                 object::sweep_all(self.array, &subject.entry).await?;
             }
