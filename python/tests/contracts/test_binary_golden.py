@@ -93,9 +93,9 @@ def entry(fields: dict[str, Any]) -> bytes:
     lengths = [part[2] for part in parts] if has_parts else [fields["bytes"]]
     chunks = sum(-(-length // fields["chunk_bytes"]) for length in lengths)
     data: bytes = struct.pack(
-        "<4sHBBQ16s12sIQIBBHHHHBBHB5x32s",
+        "<4sHBBQ16s12sIQIBBHHHHBBHBB4x32s",
         b"CSDC",
-        2 if "sums" in fields or "protection" in fields else 1,
+        2 if {"sums", "protection", "survives"} & fields.keys() else 1,
         STATES[fields["state"]],
         ELEMENTS[fields["element"]],
         fields["epoch"],
@@ -111,6 +111,7 @@ def entry(fields: dict[str, Any]) -> bytes:
         len(fields["shape"]),
         len(name),
         *code(fields),
+        fields.get("survives", 0),
         bytes.fromhex(fields["digest"]),
     )
     data += struct.pack(f"<{len(members)}H", *members)
@@ -135,7 +136,7 @@ def pieces(protection: dict[str, Any]) -> tuple[int, int]:
 def code(fields: dict[str, Any]) -> tuple[int, int, int, int]:
     """Return bytes 70 to 74 of an entry: its code, the size of the group, flags."""
     if "protection" not in fields:
-        return 0, 0, 0, 0
+        return 0, 0, 0, ("survives" in fields and "sums" not in fields) << 2
     protection = fields["protection"]
     flags = ("sums" in protection) | ("missing" in protection) << 1 | ("sums" not in fields) << 2
     return *pieces(protection), len(protection["group"]), flags
