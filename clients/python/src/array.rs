@@ -10,7 +10,7 @@ use csd_store::ElementType;
 use csd_store::array::DEFAULT_PATH;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::fault::Fault;
-use csd_store::object::{Arrange, Error as ObjectError, On, PutOptions};
+use csd_store::object::{Arrange, Error as ObjectError, On, PAGE_BYTES, PutOptions};
 use csd_store::objects::{Error as ObjectsError, Objects};
 use csd_store::source::Source;
 use pyo3::buffer::PyBuffer;
@@ -107,6 +107,7 @@ impl NativeArray {
             arrange: Arrange::Spread,
             align: None,
             protect: None,
+            page_bytes: Some(PAGE_BYTES),
         };
         detached(py, || self.objects.put(source, options))?.map(drop).map_err(fail)
     }
