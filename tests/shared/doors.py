@@ -35,6 +35,9 @@ class Doors:
         serve = ["drive", "serve", "--media", f"{self._folder}/media", "--size", "640M"]
         serve += ["--kv", "10%", "--nqn", NQN, "--listen", "127.0.0.1:0"]
         serve += ["--inside", str(socket), "--ready-file", str(ready), "--tunnel-host", HOST_NQN]
+        if self._machine:
+            # Heartbeats of both kernels lie in sectors; those of user-mode-linux have 512 bytes.
+            serve += ["--block", "512"]
         self._start("drive", serve, ready)
         urls = [ready.read_text().strip(), f"nvme+unix://{socket}/{NQN}"]
         self.port = int(urls[0].rsplit("/", 1)[0].rsplit(":", 1)[1])

@@ -20,7 +20,8 @@ PACKAGES = ("nvme-cli", "fio", "e2fsprogs", "kmod")
 # The newest first: it has in-band authentication. The other is the release's own.
 KERNELS = ("linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64")
 # What the initramfs loads to reach the root disk and the network.
-EARLY_MODULES = ("virtio_pci", "virtio_blk", "virtio_net")
+# Those that a kernel has built in are passed over.
+EARLY_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "crc32c_generic", "ext4")
 ROOT_IMAGE_BYTES = 1 << 30
 INSTALL = "apt-get install qemu-system-x86 mmdebstrap e2fsprogs zstd lz4"
 # Longest step of the preparation: a mirror that does not answer.
