@@ -81,8 +81,8 @@ fn damage_is_found_wherever_it_is() {
     drive.array.csd(&["drive", "check", "m"]).expect(0, &[]);
 }
 
-#[test]
-fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
+/// Returns a stopped drive whose value of key 42 has another last byte.
+fn with_damaged_value() -> Drive {
     let mut drive = filled();
     let path = drive.array.path("m");
     drive.start("m", &[]);
@@ -91,6 +91,12 @@ fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
     let at = bytes.windows(3000).position(|window| window == [42; 3000]).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&[43], at as u64 + 2999).unwrap();
+    drive
+}
+
+#[test]
+fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
+    let mut drive = with_damaged_value();
     drive.start("m", &[]);
     let (_admin, mut io) = drive.connect();
     for number in 0..100u32 {
@@ -109,14 +115,7 @@ fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
 
 #[test]
 fn a_drive_that_scrubs_itself_logs_the_damaged_value_and_no_other() {
-    let mut drive = filled();
-    let path = drive.array.path("m");
-    drive.start("m", &[]);
-    drive.stop().expect(0, &[]);
-    let bytes = fs::read(&path).unwrap();
-    let at = bytes.windows(3000).position(|window| window == [42; 3000]).unwrap();
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.write_all_at(&[43], at as u64 + 2999).unwrap();
+    let mut drive = with_damaged_value();
     drive.start("m", &["--scrub", "1G", "--log-file", "log", "--log", "json"]);
     let log = drive.array.path("log");
     let damage = || {

@@ -11,8 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use csd_nvme::pages::KEY_BYTES;
-use csd_nvme::vendor::NSID_OBJECTS;
 use csd_reactor::{
     Class, CoreId, Notify, backend_name, call, core_count, core_local, post, set_core_local, sleep,
     spawn, timeout,
@@ -25,7 +23,7 @@ use crate::error::{Error, MediaError};
 use crate::format::{self, Split, Superblock};
 use crate::log::Level;
 use crate::media::{Direct, FileMedia, Media, Memory, require_device};
-use crate::namespace::kv::scrub::Damage;
+use crate::namespace::kv::scrub::{Damage, is_list};
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -160,11 +158,11 @@ pub(crate) fn start_scrub(shared: &Arc<Shared>, bytes_per_s: u64) {
 fn log_damage(shared: &Shared, damage: &Damage) {
     let mut fields =
         vec![("segment", damage.segment.to_string()), ("offset", damage.offset.to_string())];
-    if let Some((nsid, key)) = &damage.entry {
+    if let Some(entry) = &damage.entry {
+        let (nsid, key) = entry;
         fields.push(("nsid", nsid.to_string()));
         fields.push(("key", key.as_bytes().escape_ascii().to_string()));
-        let is_list = u32::from(*nsid) == NSID_OBJECTS && key.as_bytes().len() == KEY_BYTES;
-        if is_list && damage.page.is_none() {
+        if is_list(entry) && damage.page.is_none() {
             fields.push(("value", "page list".to_owned()));
         }
     }

@@ -2,24 +2,17 @@
 
 #![allow(clippy::unwrap_used)] // golden files are ours
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{folder, invalid, unhex};
 use csd_nvme::combine::{Answers, Piece, Place, Stored, Target, Task};
 use csd_nvme::status::Status;
 use toml::{Table, Value};
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/combine")
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(pair).collect()
-}
-
 fn read(name: &str) -> (Vec<u8>, Table) {
-    let text = |ending| std::fs::read_to_string(folder().join(format!("{name}.{ending}"))).unwrap();
+    let text = |ending| {
+        std::fs::read_to_string(folder("combine").join(format!("{name}.{ending}"))).unwrap()
+    };
     (unhex(&text("hex")), text("toml").parse().unwrap())
 }
 
@@ -62,9 +55,7 @@ fn golden_tasks_parse_to_their_fields_and_encode_to_their_bytes() {
 
 #[test]
 fn invalid_tasks_are_refused() {
-    let all = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let invalid: Vec<PathBuf> =
-        all.filter(|path| path.to_string_lossy().contains("/invalid-")).collect();
+    let invalid = invalid("combine");
     assert!(invalid.len() >= 20, "{}", invalid.len());
     for path in invalid {
         let bytes = unhex(&std::fs::read_to_string(&path).unwrap());

@@ -2,25 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // golden files are ours
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{files, invalid, unhex};
 use csd_nvme::execute::{Execution, Output, Place, Source};
 use csd_nvme::kv::Key;
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/execute")
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(pair).collect()
-}
-
-fn files(ending: &str) -> Vec<PathBuf> {
-    let all = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    all.filter(|path| path.extension().is_some_and(|known| known == ending)).collect()
-}
 
 fn number(fields: &toml::Table, key: &str) -> u32 {
     u32::try_from(fields[key].as_integer().unwrap()).unwrap()
@@ -88,7 +74,7 @@ fn output(fields: Option<&toml::Value>) -> Output {
 
 #[test]
 fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
-    let described = files("toml");
+    let described = files("execute", "toml");
     assert!(described.len() >= 4);
     for path in described {
         let fields: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
@@ -112,8 +98,7 @@ fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
 
 #[test]
 fn invalid_payloads_are_refused() {
-    let invalid = |path: &PathBuf| path.to_string_lossy().contains("/invalid-");
-    let files: Vec<PathBuf> = files("hex").into_iter().filter(invalid).collect();
+    let files = invalid("execute");
     assert!(files.len() >= 8);
     for path in files {
         let bytes = unhex(&std::fs::read_to_string(&path).unwrap());

@@ -2,20 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // golden files are ours
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{folder, invalid, unhex};
 use csd_nvme::pages::{List, Piece, PieceKind};
 use toml::{Table, Value};
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/pages")
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(pair).collect()
-}
 
 fn number<T: TryFrom<i64>>(value: &Value) -> T {
     T::try_from(value.as_integer().unwrap()).ok().unwrap()
@@ -24,7 +15,8 @@ fn number<T: TryFrom<i64>>(value: &Value) -> T {
 #[test]
 fn golden_lists_parse_to_their_fields_and_encode_to_their_bytes() {
     for name in ["values", "blocks"] {
-        let read = |ending| std::fs::read_to_string(folder().join(format!("{name}.{ending}")));
+        let read =
+            |ending| std::fs::read_to_string(folder("pages").join(format!("{name}.{ending}")));
         let (bytes, fields): (_, Table) =
             (unhex(&read("hex").unwrap()), read("toml").unwrap().parse().unwrap());
         let page_bytes: u32 = number(&fields["page_bytes"]);
@@ -48,9 +40,7 @@ fn golden_lists_parse_to_their_fields_and_encode_to_their_bytes() {
 
 #[test]
 fn invalid_lists_are_refused() {
-    let all = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let invalid: Vec<PathBuf> =
-        all.filter(|path| path.to_string_lossy().contains("/invalid-")).collect();
+    let invalid = invalid("pages");
     assert!(invalid.len() >= 20, "{}", invalid.len());
     for path in invalid {
         let bytes = unhex(&std::fs::read_to_string(&path).unwrap());

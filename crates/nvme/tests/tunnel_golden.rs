@@ -2,25 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // golden files are ours
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{files, invalid, unhex};
 use csd_nvme::tunnel::{Frame, VirtioNet, count, parse};
-
-fn files(ending: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/tunnel");
-    let all = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    all.filter(|path| path.extension().is_some_and(|known| known == ending)).collect()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(pair).collect()
-}
 
 #[test]
 fn golden_lists_parse_to_their_frames_and_encode_to_their_bytes() {
-    let described = files("toml");
+    let described = files("tunnel", "toml");
     assert!(described.len() >= 3);
     for path in described {
         let fields: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
@@ -47,8 +36,7 @@ fn golden_lists_parse_to_their_frames_and_encode_to_their_bytes() {
 
 #[test]
 fn invalid_lists_are_refused() {
-    let invalid = |path: &PathBuf| path.to_string_lossy().contains("/invalid-");
-    let files: Vec<PathBuf> = files("hex").into_iter().filter(invalid).collect();
+    let files = invalid("tunnel");
     assert!(files.len() >= 12);
     for path in files {
         let bytes = unhex(&std::fs::read_to_string(&path).unwrap());

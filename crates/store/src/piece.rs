@@ -9,8 +9,10 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Instant};
 
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
-use crate::catalogue::ObjectId;
+use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
+use crate::extent::byte_ranges;
+use crate::layout::Layout;
 
 /// Place of a piece on its drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,17 @@ pub(crate) enum Spot {
 }
 
 impl Spot {
+    /// Returns the place of a chunk of an object, which has this layout, on its drive.
+    pub(crate) fn of_chunk(entry: &Entry, layout: &Layout, chunk: u32) -> Self {
+        let Placement::Block(extents) = &entry.placement else {
+            return Self::Value(entry.id, layout.number(chunk));
+        };
+        let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
+        let bytes = layout.chunk_len(chunk).into();
+        // A chunk never crosses a unit, so there is one range.
+        Self::Blocks(byte_ranges(&extents[layout.member(chunk)], start, bytes)[0].0)
+    }
+
     /// Reads a piece of `bytes` bytes; `None` if it is not there, or the drive finds it damaged.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub struct Shared {
     /// Repairs after which no piece was missing, and pieces that repairs have made.
     pub repaired: u64,
     pub rebuilt_pieces: u64,
-    /// Those of them that drives have computed.
+    /// Pieces that drives have rebuilt, without the host.
     pub by_drives: u64,
     pub scanned: u64,
     /// Protects that succeeded, and protected objects whose pieces were compared at the end.

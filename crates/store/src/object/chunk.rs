@@ -6,9 +6,8 @@ use csd_reactor::Buffer;
 
 use super::Error;
 use crate::array::Drive;
-use crate::catalogue::{Entry, Placement};
-use crate::extent::byte_ranges;
-use crate::piece::is_damage;
+use crate::catalogue::Entry;
+use crate::piece::{Spot, is_damage};
 
 /// Reads one chunk of a sealed object from the drive that holds it.
 ///
@@ -45,21 +44,21 @@ pub(crate) async fn read_front(
         }
         _ => Error::command(drive, error),
     };
-    let Placement::Block(extents) = &entry.placement else {
-        let key = csd_nvme::execute::chunk_key(&entry.id.0, layout.number(chunk));
-        let front = drive.objects.front(&key, length.min(most)).await.map_err(failed)?;
-        return match front {
-            Some((front, whole)) if whole == u64::from(length) => Ok(front),
-            Some((_, whole)) => Err(corrupt(format!("has {whole} bytes, not {length}"))),
-            None => Err(corrupt("is missing".to_owned())),
-        };
+    let start = match Spot::of_chunk(entry, &layout, chunk) {
+        Spot::Blocks(start) => start,
+        Spot::Value(id, number) => {
+            let key = csd_nvme::execute::chunk_key(&id.0, number);
+            let front = drive.objects.front(&key, length.min(most)).await.map_err(failed)?;
+            return match front {
+                Some((front, whole)) if whole == u64::from(length) => Ok(front),
+                Some((_, whole)) => Err(corrupt(format!("has {whole} bytes, not {length}"))),
+                None => Err(corrupt("is missing".to_owned())),
+            };
+        }
     };
-    let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
-    // A chunk never crosses a unit, so there is one range.
-    let ranges = byte_ranges(&extents[layout.member(chunk)], start, length.into());
     let length = length.min(most);
     let whole = length.next_multiple_of(drive.block.block_bytes());
-    let mut value = drive.block.read(ranges[0].0, whole as usize).await.map_err(failed)?;
+    let mut value = drive.block.read(start, whole as usize).await.map_err(failed)?;
     value.truncate(length as usize);
     Ok(value)
 }

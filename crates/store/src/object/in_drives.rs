@@ -17,8 +17,7 @@ use csd_nvme::status::Status;
 use super::Error;
 use super::encoding::{Encoded, Encoding};
 use crate::array::{Drive, OBJECTS_NSID, words};
-use crate::catalogue::{Entry, ObjectId, Placement};
-use crate::extent::byte_ranges;
+use crate::catalogue::ObjectId;
 use crate::peers::Peers;
 use crate::piece::Spot;
 
@@ -103,19 +102,6 @@ impl InDrives {
     }
 }
 
-/// Returns the spot of a chunk of an object on its drive, and its length.
-fn spot(entry: &Entry, chunk: u32) -> (Spot, u32) {
-    let layout = entry.layout();
-    let bytes = layout.chunk_len(chunk);
-    let Placement::Block(extents) = &entry.placement else {
-        return (Spot::Value(entry.id, layout.number(chunk)), bytes);
-    };
-    let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
-    // A chunk never crosses a unit, so there is one range.
-    let ranges = byte_ranges(&extents[layout.member(chunk)], start, bytes.into());
-    (Spot::Blocks(ranges[0].0), bytes)
-}
-
 /// Returns the error of a piece that its drive has refused to store.
 fn refused(drive: &Drive, status: Status) -> Error {
     let what = "Store by a peer";
@@ -169,7 +155,8 @@ impl Encoding {
         let mut sources = Vec::new();
         for (piece, chunk) in chunks.iter().enumerate() {
             let (drive, entry) = self.source(stripe, piece)?;
-            let (spot, bytes) = spot(entry, *chunk);
+            let layout = entry.layout();
+            let (spot, bytes) = (Spot::of_chunk(entry, &layout, *chunk), layout.chunk_len(*chunk));
             let (place, crc32c) = (spot.combined(drive.block.block_bytes()), entry.sum(*chunk));
             sources.push(Piece { peer: peers.number(drive), place, bytes, crc32c });
         }

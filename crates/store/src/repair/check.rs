@@ -4,15 +4,14 @@
 //! An execution reads several pieces, each as one page, and its result is compared with the
 //! digests of the entry. Only if it differs are they read one by one. Writes nothing.
 
-use csd_kernels::verify::{self, Parameters, Plan, Spacing};
-use csd_nvme::execute::{CHUNKS_MAX, Execution, Output, SOURCES_MAX};
-use csd_nvme::status::Status;
+use csd_nvme::execute::{CHUNKS_MAX, SOURCES_MAX};
 
 use super::fleet::Fleet;
 use super::piece::Piece;
 use crate::array::Drive;
 use crate::error::Error;
-use crate::piece::{is_damage, verified};
+use crate::in_place;
+use crate::piece::verified;
 
 /// Most bytes of one execution, so that a rate is kept evenly.
 const EXECUTION_BYTES: u64 = 32 << 20;
@@ -72,26 +71,9 @@ impl Checks {
     pub(super) async fn are_right(self, fleet: &Fleet, pieces: &[Piece]) -> Result<bool, Error> {
         let drive: &Drive = &pieces[0].drive;
         let program = fleet.program(drive).await?;
-        let plan = Plan::sequential(self.page_bytes);
-        let execution = Execution {
-            program: verify::PROGRAM_ID,
-            output: Output::Completion,
-            sources: pieces.iter().map(|piece| piece.place().into()).collect(),
-            inline: Vec::new(),
-            parameters: Parameters { plan, spacing: Spacing::default() }.encode(),
-            serial: false,
-            cores: 1,
-        };
-        match drive.compute.execute(program, &execution).await {
-            Ok(result) => {
-                let sums: Vec<u32> = pieces.iter().map(|piece| piece.sum).collect();
-                Ok(!self.compares || result == verified(&sums))
-            }
-            Err(error) => match error.status() {
-                Some(Status::SOURCE_MISSING) => Ok(false),
-                status if is_damage(status) => Ok(false),
-                _ => Err(Error::command(drive, error)),
-            },
-        }
+        let places = pieces.iter().map(Piece::place).collect();
+        let read = in_place::verify(drive, program, self.page_bytes, places).await?;
+        let sums: Vec<u32> = pieces.iter().map(|piece| piece.sum).collect();
+        Ok(read.is_ok_and(|result| !self.compares || result == verified(&sums)))
     }
 }

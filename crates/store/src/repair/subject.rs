@@ -133,15 +133,7 @@ impl Subject {
             let parity = u32::try_from(parity).expect("fewer pieces than 2^20");
             return Spot::Value(self.entry.parity_id().expect("it is protected"), parity);
         };
-        match &self.entry.placement {
-            Placement::Kv => Spot::Value(self.entry.id, self.layout.number(chunk)),
-            Placement::Block(extents) => {
-                let length = self.layout.chunk_len(chunk).into();
-                let extents = &extents[self.layout.member(chunk)];
-                // A chunk never crosses a unit, so there is one range.
-                Spot::Blocks(byte_ranges(extents, self.byte(chunk), length)[0].0)
-            }
-        }
+        Spot::of_chunk(&self.entry, &self.layout, chunk)
     }
 
     fn sum(&self, stripe: u32, number: usize) -> u32 {

@@ -17,10 +17,10 @@ use csd_nvme::execute::CHUNKS_MAX;
 use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};
-use super::work::{execute, execution};
 use super::{Bad, Cause, Limits, Scrubbed, current};
 use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
+use crate::in_place::execute;
 use crate::layout::Scheme;
 use crate::object::Error;
 use crate::piece::read_by;
@@ -270,10 +270,11 @@ impl Part {
         for batch in Batch::all(pieces, piece_bytes) {
             let pieces = batch.pieces.iter().map(name).collect();
             let parameters = Parameters { data, parity, piece_bytes, seed, pieces }.encode();
-            let execution = execution(&self.drive, &batch, fingerprint::PROGRAM_ID, parameters);
-            match execute(&self.drive, self.program, &execution).await? {
+            let program = (self.program, fingerprint::PROGRAM_ID);
+            let places = batch.places(self.drive.block.block_bytes());
+            match execute(&self.drive, program, places, parameters).await? {
                 Ok(of_batch) => sums ^= of_batch,
-                Err(cause) => return Ok(Err(cause)),
+                Err(why) => return Ok(Err(why.into())),
             }
         }
         Ok(Ok(sums))

@@ -23,6 +23,7 @@ use csd_reactor::{Class, spawn};
 
 use crate::array::Array;
 use crate::catalogue::Entry;
+use crate::in_place::Unreadable;
 use crate::object::{self, Error, Progress};
 use pieces::{Name, Object};
 use work::{bad, one_drive};
@@ -44,6 +45,15 @@ pub enum Cause {
     /// A page list of the object on the drive does not match its own checksum. No piece is bad
     /// because of it.
     PageList,
+}
+
+impl From<Unreadable> for Cause {
+    fn from(why: Unreadable) -> Self {
+        match why {
+            Unreadable::Missing => Self::Missing,
+            Unreadable::Damaged => Self::Unreadable,
+        }
+    }
 }
 
 impl Cause {

@@ -82,11 +82,9 @@ impl Object {
         let mut pieces = Vec::new();
         if let Some(member) = self.entry.members.iter().position(|member| *member == drive) {
             for run in self.layout.runs(member) {
-                let numbers = (0..run.locals.end - run.locals.start).map(|step| {
-                    let (further, local) = (step * run.stride, run.locals.start + step);
-                    (run.first + further, run.number + further, local)
-                });
-                pieces.extend(numbers.map(|numbers| self.chunk(member, numbers)));
+                let chunks = (0..run.locals.end - run.locals.start)
+                    .map(|step| run.first + step * run.stride);
+                pieces.extend(chunks.map(|chunk| self.chunk(chunk)));
             }
         }
         if let Some(stripes) = &self.stripes {
@@ -101,16 +99,9 @@ impl Object {
         pieces
     }
 
-    fn chunk(&self, member: usize, (chunk, number, local): (u32, u32, u32)) -> Piece {
+    fn chunk(&self, chunk: u32) -> Piece {
         let bytes = self.layout.chunk_len(chunk);
-        let spot = match &self.entry.placement {
-            Placement::Kv => Spot::Value(self.entry.id, number),
-            Placement::Block(extents) => {
-                let start = u64::from(local) * u64::from(self.entry.chunk_bytes);
-                // A chunk never crosses a unit, so there is one range.
-                Spot::Blocks(byte_ranges(&extents[member], start, bytes.into())[0].0)
-            }
-        };
+        let spot = Spot::of_chunk(&self.entry, &self.layout, chunk);
         let name = match &self.stripes {
             Some(stripes) => named(stripes.place(chunk)),
             None => Name { stripe: None, piece: chunk },

@@ -4,17 +4,16 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use csd_kernels::verify::{self, Parameters, Plan, Spacing};
-use csd_nvme::execute::{Execution, Output};
-use csd_nvme::status::Status;
+use csd_kernels::verify;
 use csd_reactor::{now, sleep_until};
 
 use super::page::{Lists, damaged};
 use super::pieces::{Batch, Name, Object, Piece};
 use super::{Bad, Cause, Limits, Scrubbed, Unread};
 use crate::array::Drive;
+use crate::in_place;
 use crate::object::Error;
-use crate::piece::{is_damage, read_by, verified};
+use crate::piece::{read_by, verified};
 use crate::run::program_index;
 
 /// Work of one drive.
@@ -139,49 +138,12 @@ impl Work {
 
     /// Lets the drive read the pieces of a batch; returns what is wrong with them.
     async fn verify(&self, batch: &Batch) -> Result<Option<Cause>, Error> {
-        let drive = &self.drive;
-        let plan = Plan::sequential(self.object.entry.chunk_bytes);
-        let parameters = Parameters { plan, spacing: Spacing::default() }.encode();
-        let execution = execution(drive, batch, verify::PROGRAM_ID, parameters);
-        let sums = batch.sums();
-        Ok(match execute(drive, self.program, &execution).await? {
+        let (drive, sums) = (&self.drive, batch.sums());
+        let places = batch.places(drive.block.block_bytes());
+        let page_bytes = self.object.entry.chunk_bytes;
+        Ok(match in_place::verify(drive, self.program, page_bytes, places).await? {
             Ok(result) => sums.filter(|sums| result != verified(sums)).map(|_| Cause::Differs),
-            Err(cause) => Some(cause),
+            Err(why) => Some(why.into()),
         })
-    }
-}
-
-/// Executes a program; returns its result, or the cause for which its pieces cannot be read.
-pub(super) async fn execute(
-    drive: &Drive,
-    program: u16,
-    execution: &Execution,
-) -> Result<Result<u64, Cause>, Error> {
-    match drive.compute.execute(program, execution).await {
-        Ok(result) => Ok(Ok(result)),
-        Err(error) => match error.status() {
-            Some(Status::SOURCE_MISSING) => Ok(Err(Cause::Missing)),
-            status if is_damage(status) => Ok(Err(Cause::Unreadable)),
-            _ => Err(Error::command(drive, error)),
-        },
-    }
-}
-
-/// Returns an execution of a program that gives a result alone.
-pub(super) fn execution(
-    drive: &Drive,
-    batch: &Batch,
-    program: u64,
-    parameters: Vec<u8>,
-) -> Execution {
-    let places = batch.places(drive.block.block_bytes());
-    Execution {
-        program,
-        output: Output::Completion,
-        sources: places.into_iter().map(Into::into).collect(),
-        inline: Vec::new(),
-        parameters,
-        serial: false,
-        cores: 1,
     }
 }

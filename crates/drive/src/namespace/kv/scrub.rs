@@ -214,8 +214,12 @@ impl Read {
 
 /// Returns the page list that a value is, if it is one of blocks. Values are compared with the
 /// checksums of their records.
-fn list_of_blocks((nsid, key): &EntryKey, value: &Buffer) -> Option<List> {
-    let is_list = u32::from(*nsid) == NSID_OBJECTS && key.as_bytes().len() == KEY_BYTES;
-    let list = if is_list { List::parse(value).ok()? } else { return None };
+fn list_of_blocks(entry: &EntryKey, value: &Buffer) -> Option<List> {
+    let list = if is_list(entry) { List::parse(value).ok()? } else { return None };
     (list.kind == PieceKind::BLOCKS).then_some(list)
+}
+
+/// Returns true if page lists have such keys.
+pub fn is_list((nsid, key): &EntryKey) -> bool {
+    u32::from(*nsid) == NSID_OBJECTS && key.as_bytes().len() == KEY_BYTES
 }
