@@ -1,5 +1,5 @@
-//! The array lane: six drives and two hosts that put, protect, repair, get and remove objects of
-//! the same names, as values and on blocks.
+//! The array lane: six drives and two hosts that put, protect, repair, move, get and remove objects
+//! of the same names, as values and on blocks.
 //!
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
 //! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
@@ -22,6 +22,7 @@ mod history;
 mod host;
 mod pace;
 mod pieces;
+mod rebalance;
 mod repair;
 mod writers;
 
@@ -106,6 +107,7 @@ struct Faults {
     compared: u64,
     repairs: u64,
     rebuilt: u64,
+    moved: u64,
     flips: flips::Flips,
     by_drives: u64,
 }
@@ -307,6 +309,7 @@ impl Lane {
         self.faults.compared = known.compared;
         self.faults.repairs = known.repaired;
         self.faults.rebuilt = known.rebuilt_pieces;
+        self.faults.moved = known.moved;
         self.faults.by_drives = known.by_drives;
         Outcome {
             hash: self.world.trace_hash(),
@@ -367,6 +370,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.compared += faults.compared;
         all.repairs += faults.repairs;
         all.rebuilt += faults.rebuilt;
+        all.moved += faults.moved;
         all.flips.add(faults.flips);
         all.by_drives += faults.by_drives;
     }
@@ -383,6 +387,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.compared,
         all.repairs,
         all.rebuilt,
+        all.moved,
         all.flips.fewest(),
         all.by_drives,
     ];
