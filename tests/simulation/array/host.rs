@@ -1,5 +1,6 @@
 //! The hosts of the array lane: they put, protect, move, get and remove objects, and rebuild drives
-//! that have lost their vote. The warden: reads the drives' media with plain commands, and swaps chunks.
+//! that have lost their vote. The warden: reads the drives' media with plain commands, and swaps
+//! chunks.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -26,9 +26,10 @@ pub(crate) enum Array {
     /// Add drives to the array: URLs of drives that serve, or new ones on this machine
     ///
     /// Copies every name to the new drives before the array file names them. Objects that are
-    /// there stay where they are, unless --rebalance is given; new ones use all drives. Every drive of the array must be up,
-    /// and no host with a copy of the array file may write meanwhile. New drives on this machine
-    /// have the options of the array's last one, but for those that are given.
+    /// there stay where they are, unless --rebalance is given; new ones use all drives. Every drive
+    /// of the array must be up, and no host with a copy of the array file may write meanwhile. New
+    /// drives on this machine have the options of the array's last one, but for those that are
+    /// given.
     #[command(after_help = "\
 Examples:
   csd array add --drives 2

@@ -99,8 +99,8 @@ pub(crate) fn ways(on: Who, check: bool) -> Vec<Mode> {
 }
 
 impl RunContext<'_> {
-    /// Does [`Self::run_all`]; returns `None` if that has failed because an input was moved to other
-    /// drives meanwhile: then the command begins again.
+    /// Does [`Self::run_all`]; returns `None` if that has failed because an input was moved
+    /// meanwhile: then the command begins again.
     fn run_all_in_place(&self, output: Option<&str>) -> Result<Option<Results>, Failure> {
         let failure = match self.run_all(output) {
             Ok(results) => return Ok(Some(results)),

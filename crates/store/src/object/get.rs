@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
         read
     }
 
-    /// Returns the object where it was moved to, if this error is the first that can be due to that.
+    /// Returns the object where it was moved to, if the first such error shows that it was.
     async fn moved(&self, error: &Error) -> Option<&Moved> {
         if self.moved.get().is_none() {
             let entry = follow::after(self.array, &self.entry, error).await.map(Rc::new);

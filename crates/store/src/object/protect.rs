@@ -7,8 +7,8 @@
 //!
 //! Before `csd protect` writes a piece, it writes an entry of the next epoch that announces the
 //! parity; the names of the pieces carry this epoch. A second entry makes the parity count
-//! ([`super::change`]). Invariant: parity counts only if every stripe has one durable piece more than
-//! its data.
+//! ([`super::change`]). Invariant: parity counts only if every stripe has one durable piece more
+//! than its data.
 
 use std::rc::Rc;
 

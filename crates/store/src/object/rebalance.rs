@@ -34,7 +34,7 @@ pub struct Limits {
     pub bytes_per_s: Option<u64>,
     /// True once it must end early.
     pub stop: Rc<Cell<bool>>,
-    /// Callback for the bytes of all objects that are to be moved, once they are known.
+    /// Callback for the bytes of all objects that do not lie there, once they are known.
     pub total: Rc<dyn Fn(u64)>,
     /// Callback for the bytes that were copied.
     pub progress: Progress,

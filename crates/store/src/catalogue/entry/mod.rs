@@ -26,7 +26,8 @@ pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 const MAGIC: [u8; 4] = *b"CSDC";
 /// Version of an entry without digests of its chunks and without protection.
 const VERSION: u16 = 1;
-/// Version of an entry with digests of its chunks, a protection, losses that it survives, or a copy.
+/// Version of an entry with digests of its chunks, a protection, losses that it survives, or a
+/// copy.
 const VERSION_WITH_SUMS: u16 = 2;
 /// First byte of a catalogue key.
 pub const KEY_PREFIX: u8 = 0x01;
