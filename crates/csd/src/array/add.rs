@@ -1,7 +1,7 @@
 //! `csd array add`: more drives for an array that has objects.
 //!
-//! Moves no object unless `--rebalance` says so. Invariants: a new drive is listed under `drives` in
-//! the array file only after it holds every name ([`csd_store::catalogue::grow`]); before, it is
+//! Moves no object unless `--rebalance` says so. Invariants: a new drive is listed under `drives`
+//! in the array file only after it holds every name ([`csd_store::catalogue::grow`]); before, it is
 //! listed under `joining`. An interrupted command leaves the old array, which stays usable.
 
 use std::path::PathBuf;
