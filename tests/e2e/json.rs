@@ -102,7 +102,8 @@ fn json_of_every_command_is_as_the_page_says() {
     let grep = root("sdk/built/rust-grep.wasm").display().to_string();
     // Tests of their own run these.
     let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;\
-               tunnel up;os up;os status;os down;array add;array replace";
+               tunnel up;os up;os status;os down;array add;array remove;\
+               array replace";
     let mut seen: Vec<String> = own.split(';').map(str::to_owned).collect();
     let mut run = |line: &str| {
         let line = line.replace("URL", &url).replace("GREP", &grep);

@@ -47,7 +47,8 @@
 //! - [`protected_faults`]: full media, damaged entries and the media of others
 //! - [`lost_drives`]: runs over protected objects while drives are lost
 //! - [`codes`]: codes that survive the loss of most drives
-//! - [`rebalance`]: objects that are moved to drives that were added
+//! - [`rebalance`]: objects that are moved to drives that were added; [`removal`]: drives that are
+//!   taken out
 //! - [`repair`]: lost and damaged pieces that are made again; [`replace`]: new drives for old ones
 //! - [`soak`]: all of that under load
 //! - [`in_drives`]: parity that drives compute
@@ -104,6 +105,7 @@ mod proxy;
 mod range;
 mod rebalance;
 mod reconnect;
+mod removal;
 mod repair;
 mod replace;
 mod scrub;

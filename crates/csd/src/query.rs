@@ -58,7 +58,7 @@ fn of_array<T: Send + 'static>(
     context.with_array(async move |array: &Array| {
         let slots = match &only {
             Some(only) => vec![drive_named(array.slots(), |slot| &slot.name, only)?],
-            None => array.slots().iter().collect(),
+            None => array.occupied().collect(),
         };
         let mut answers = Vec::new();
         for slot in slots {

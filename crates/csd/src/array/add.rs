@@ -46,7 +46,7 @@ fn join_all(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
     with_plan(&Plan::new(&local.file), context.options()?, async |array| {
         Ok(catalogue::grow::all_up(array)?)
     })?;
-    let before = local.file.drives.len();
+    let (before, places) = (local.file.drives.len(), local.file.places());
     local.file.joining = match options.drives {
         Some(drives) => planned(options, &local, drives)?,
         None => given(options, &local.file)?,
@@ -54,7 +54,7 @@ fn join_all(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
     // Checks names and the number of drives.
     local.file.check().map_err(Failure::usage)?;
     local.save()?;
-    let names = match join(options, &mut local, before, context) {
+    let names = match join(options, &mut local, places, context) {
         Ok(names) => names,
         Err(failure) => {
             let left = discard(&mut local);
@@ -63,8 +63,7 @@ fn join_all(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
             return Err(Failure { message, ..failure });
         }
     };
-    let mut joined = std::mem::take(&mut local.file.joining);
-    local.file.drives.append(&mut joined);
+    local.file.admit();
     local.save()?;
     peers::write(&local)?;
     Ok(report(&local, context, before, names).with_warnings(warnings))
@@ -114,13 +113,16 @@ fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failu
         let url = url.clone();
         let (media, media_uuid, size_bytes, cores, pid) = (None, None, None, None, None);
         let options = DriveOptions::new();
-        drives.push(DriveRecord { name, url, media, media_uuid, size_bytes, cores, pid, options });
+        let place = None;
+        let record =
+            DriveRecord { name, url, place, media, media_uuid, size_bytes, cores, pid, options };
+        drives.push(record);
     }
     Ok(drives)
 }
 
 fn free_names(file: &ArrayFile) -> impl Iterator<Item = String> {
-    let names = (file.drives.len()..).map(|number| format!("d{number}"));
+    let names = (file.places()..).map(|number| format!("d{number}"));
     names.filter(|name| file.all().all(|drive| drive.name != *name))
 }
 
@@ -137,7 +139,7 @@ fn join(
         start::start(local, |file| &mut file.joining, &places, context)?;
     }
     let mut grown = local.file.clone();
-    grown.drives.append(&mut grown.joining);
+    grown.admit();
     with_plan(&Plan::new(&grown), context.options()?, async move |array| {
         Ok(catalogue::grow::spread(array, before).await?)
     })

@@ -1,4 +1,4 @@
-//! `csd array up`, `add`, `replace`, `rebalance`, `status`, `reclaim`, `rebuild` and `down`: an
+//! `csd array up`, `add`, `replace`, `rebalance`, `remove`, `status`, `reclaim`, `rebuild` and `down`: an
 //! array of drives as processes of this machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
@@ -22,6 +22,7 @@ pub(crate) mod process;
 mod rebalance;
 mod rebuild;
 mod reclaim;
+mod remove;
 mod replace;
 mod start;
 mod status;
@@ -38,6 +39,7 @@ pub(crate) use down::down;
 pub(crate) use rebalance::rebalance;
 pub(crate) use rebuild::{rebuild, votes};
 pub(crate) use reclaim::reclaim;
+pub(crate) use remove::remove;
 pub(crate) use replace::replace;
 pub(crate) use status::status;
 pub(crate) use up::up;

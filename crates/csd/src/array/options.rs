@@ -198,6 +198,7 @@ mod tests {
             url: "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.csdstore:d0".to_owned(),
             media: Some("memory".to_owned()),
             media_uuid: None,
+            place: None,
             size_bytes: Some(128),
             cores: Some(2),
             pid: None,

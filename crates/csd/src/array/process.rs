@@ -210,6 +210,7 @@ mod tests {
             url: format!("nvme+tcp://127.0.0.1:1/{nqn}"),
             media: None,
             media_uuid: None,
+            place: None,
             size_bytes: None,
             cores: None,
             pid,

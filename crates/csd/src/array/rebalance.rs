@@ -25,7 +25,7 @@ pub(crate) fn rebalance(options: &cli::Rebalance, context: &Context) -> Result<R
         // Objects shall lie on every drive.
         grow::all_up(array)?;
         let voters = array.voters();
-        if voters.len() < array.slots().len() {
+        if voters.len() < array.size() {
             return Err(Failure::run(array.down().join("; ")));
         }
         let entries = entries(array, &names, None).await?;
@@ -39,35 +39,38 @@ pub(crate) fn rebalance(options: &cli::Rebalance, context: &Context) -> Result<R
     report(done)
 }
 
+/// Describes what was moved for JSON output.
+pub(super) fn describe(done: &Rebalanced) -> Value {
+    let failed = done.failed.iter();
+    let failed: Vec<Value> =
+        failed.map(|(name, why)| json!({ "object": name, "why": why.to_string() })).collect();
+    let names: Vec<&String> = done.moved.iter().map(|entry: &Entry| &entry.name).collect();
+    let bytes: u64 = done.moved.iter().map(|entry| entry.bytes).sum();
+    json!({
+        "moved": names,
+        "moved_bytes": bytes,
+        "untouched": done.untouched,
+        "failed": failed,
+    })
+}
+
 /// Reports what was moved.
 ///
 /// # Errors
 /// A failure if the command was interrupted.
 pub(super) fn report(done: Rebalanced) -> Result<Report, Failure> {
-    let bytes = done.moved.iter().map(|entry| entry.bytes).sum();
-    let failed: Vec<Value> = done
-        .failed
-        .iter()
-        .map(|(name, why)| json!({ "object": name, "why": why.to_string() }))
-        .collect();
-    let names: Vec<&String> = done.moved.iter().map(|entry: &Entry| &entry.name).collect();
-    let result = json!({
-        "moved": names,
-        "moved_bytes": bytes,
-        "untouched": done.untouched,
-        "failed": failed,
-    });
+    let result = describe(&done);
     if done.is_interrupted {
         let message = "interrupted: run it again to go on";
         return Err(Failure { detail: result, ..Failure::run(message) });
     }
-    let objects = if names.len() == 1 { "object" } else { "objects" };
     let text = format!(
-        "{} {objects} moved ({}), {} untouched, {} failed\n",
-        grouped(names.len() as u64),
-        size(bytes),
+        "{} {} moved ({}), {} untouched, {} failed\n",
+        grouped(done.moved.len() as u64),
+        if done.moved.len() == 1 { "object" } else { "objects" },
+        size(done.moved.iter().map(|entry| entry.bytes).sum()),
         grouped(done.untouched),
-        grouped(failed.len() as u64),
+        grouped(done.failed.len() as u64),
     );
     let mut report = Report::new(text, result);
     for (name, why) in &done.failed {

@@ -69,20 +69,22 @@ fn exchange(options: &cli::Replace, context: &Context) -> Result<Replaced, Failu
     let warnings = add::discard(&mut local)?;
     let found = local.file.drives.iter().position(|drive| drive.name == options.drive);
     let unknown = || Failure::usage(format!("the array has no drive {:?}", options.drive));
-    let place = found.ok_or_else(unknown)?;
+    let index = found.ok_or_else(unknown)?;
+    let place = local.file.place(index);
     if local.file.os.is_some() {
         return Err(Failure::usage(
             "the drives of this array have operating systems, which a new drive would lack: its \
              drives cannot be replaced",
         ));
     }
-    let record = match &options.url {
-        Some(url) => elsewhere(url, &local.file, place)?,
-        None => here(options, &local, place)?,
+    let mut record = match &options.url {
+        Some(url) => elsewhere(url, &local.file, index)?,
+        None => here(options, &local, index)?,
     };
+    record.place = local.file.drives[index].place;
     check_objects(options, &local.file, place, context)?;
     let mut file = local.file.clone();
-    let before = std::mem::replace(&mut file.drives[place], record);
+    let before = std::mem::replace(&mut file.drives[index], record);
     file.check().map_err(Failure::usage)?;
     if options.url.is_some() {
         with_plan(&Plan::new(&file), context.options()?, async move |array: &Array| {
@@ -96,7 +98,7 @@ fn exchange(options: &cli::Replace, context: &Context) -> Result<Replaced, Failu
     match options.url {
         Some(_) => drop(peers::write(&local)?),
         None => {
-            let started = start::start(&mut local, |file| &mut file.drives, &[place], context);
+            let started = start::start(&mut local, |file| &mut file.drives, &[index], context);
             started.map_err(|failure| {
                 let why = &failure.message;
                 let advice = "`csd array up` starts it, `csd repair` does the rest";
@@ -105,27 +107,28 @@ fn exchange(options: &cli::Replace, context: &Context) -> Result<Replaced, Failu
             })?;
         }
     }
-    Ok(Replaced { url: local.file.drives[place].url.clone(), medium, warnings })
+    Ok(Replaced { url: local.file.drives[index].url.clone(), medium, warnings })
 }
 
 /// Returns the record of a drive at a URL.
-fn elsewhere(url: &str, file: &ArrayFile, place: usize) -> Result<DriveRecord, Failure> {
+fn elsewhere(url: &str, file: &ArrayFile, of: usize) -> Result<DriveRecord, Failure> {
     let address: csd_initiator::Address = url.parse().map_err(Failure::usage)?;
-    let others = file.drives.iter().enumerate().filter(|(index, _)| *index != place);
+    let others = file.drives.iter().enumerate().filter(|(index, _)| *index != of);
     if let Some((_, same)) = others.into_iter().find(|(_, drive)| drive.nqn() == address.nqn) {
         let (nqn, name) = (address.nqn, &same.name);
         return Err(Failure::usage(format!("{nqn} is drive {name} of this array already")));
     }
-    let (name, url) = (file.drives[place].name.clone(), url.to_owned());
+    let (name, url) = (file.drives[of].name.clone(), url.to_owned());
     let (media, media_uuid, size_bytes, cores, pid) = (None, None, None, None, None);
     let options = DriveOptions::new();
-    Ok(DriveRecord { name, url, media, media_uuid, size_bytes, cores, pid, options })
+    let place = None;
+    Ok(DriveRecord { name, url, place, media, media_uuid, size_bytes, cores, pid, options })
 }
 
 /// Returns the record of a new drive on this machine, with the options of the one before or of the
 /// array's last one here.
-fn here(options: &cli::Replace, local: &Local, place: usize) -> Result<DriveRecord, Failure> {
-    let before = &local.file.drives[place];
+fn here(options: &cli::Replace, local: &Local, index: usize) -> Result<DriveRecord, Failure> {
+    let before = &local.file.drives[index];
     let last = local.file.drives.iter().rev().find(|drive| drive.media.is_some());
     let like = Some(before).filter(|drive| drive.media.is_some()).or(last);
     let in_memory = like.is_some_and(DriveRecord::is_in_memory);
@@ -162,25 +165,35 @@ fn check_objects(
         let listed = object::list(array).await?;
         Ok(pieces::endangered(array, &listed.sealed, place).await)
     })?;
+    refuse_losses(&options.drive, names)
+}
+
+/// Refuses to go on without a drive if objects would lose bytes by that.
+pub(super) fn refuse_losses(drive: &str, names: Vec<String>) -> Result<(), Failure> {
     if names.is_empty() {
         return Ok(());
     }
-    let mut shown: Vec<String> =
-        names.iter().take(NAMES_SHOWN).map(|name| format!("{name:?}")).collect();
-    if let Some(more) = names.len().checked_sub(NAMES_SHOWN).filter(|more| *more > 0) {
-        shown.push(format!("{more} more"));
-    }
-    let (drive, shown) = (&options.drive, shown.join(", "));
     let message = format!(
-        "without drive {drive} bytes of these objects would be lost: {shown}; protect, repair or \
-         remove them first, or say --lossy"
+        "without drive {drive} bytes of these objects would be lost: {}; protect, repair or \
+         remove them first, or say --lossy",
+        shown(&names)
     );
     let detail = Value::from(names);
     Err(Failure { detail: json!({ "objects": detail }), ..Failure::usage(message) })
 }
 
+/// Returns the first of these names for a message.
+pub(super) fn shown(names: &[String]) -> String {
+    let mut shown: Vec<String> =
+        names.iter().take(NAMES_SHOWN).map(|name| format!("{name:?}")).collect();
+    if let Some(more) = names.len().checked_sub(NAMES_SHOWN).filter(|more| *more > 0) {
+        shown.push(format!("{more} more"));
+    }
+    shown.join(", ")
+}
+
 /// Stops a drive that this array has started.
-fn stop(local: &Local, drive: &DriveRecord) -> Result<(), Failure> {
+pub(super) fn stop(local: &Local, drive: &DriveRecord) -> Result<(), Failure> {
     if process::state(drive, &local.folder) == ProcessState::Runs {
         process::terminate(drive, &local.folder);
         process::wait_end(drive, &local.folder)?;

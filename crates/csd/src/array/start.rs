@@ -38,6 +38,7 @@ impl NewDrive {
             url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{array_uuid}:{name}"),
             media: Some(media),
             media_uuid: None,
+            place: None,
             size_bytes: Some(self.size_bytes),
             cores: Some(self.cores),
             pid: None,

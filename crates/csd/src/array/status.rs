@@ -106,7 +106,8 @@ async fn query_drives(array: &Array) -> Vec<Result<DriveState, String>> {
     // Without a majority the objects are unknown; the drives are still shown.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
-    for (index, slot) in array.slots().iter().enumerate() {
+    let slots = array.slots().iter().enumerate().filter(|(_, slot)| !slot.is_vacant());
+    for (index, slot) in slots {
         let row = match slot.drive() {
             Ok(drive) => query_drive(array, drive).await.map(|mut state| {
                 let holds = |entry: &csd_store::catalogue::Entry| {

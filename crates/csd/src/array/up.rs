@@ -73,8 +73,8 @@ fn check_number(options: &cli::Up, file: &ArrayFile, path: &Path) -> Result<(), 
              --array names the file of another array"
         ),
         None => format!(
-            "array {path} has {has} drives, and none can be taken out of it; --array names the \
-             file of another array"
+            "array {path} has {has} drives: `csd array remove` takes one out of it; --array names \
+             the file of another array"
         ),
     }))
 }
@@ -181,7 +181,7 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
         drives.push(new.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
     }
     let (name, folder, joining) = (name.into_owned(), Some(folder), Vec::new());
-    Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, os: None, drives, joining })
+    Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, os: None, places: None, drives, joining })
 }
 
 fn report(file: &ArrayFile, context: &Context, started: &[String], oses: &[String]) -> Report {

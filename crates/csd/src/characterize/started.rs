@@ -75,6 +75,7 @@ impl Started {
             url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{id}:drive"),
             media: Some(media.to_string_lossy().into_owned()),
             media_uuid: None,
+            place: None,
             size_bytes: Some(size),
             cores: Some(cores),
             pid: None,

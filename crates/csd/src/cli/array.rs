@@ -59,6 +59,19 @@ Examples:
   csd array rebalance climate/grid.npy      this one
   csd array rebalance --rate 50M            at most 50 MiB/s of each drive")]
     Rebalance(Rebalance),
+    /// Take a drive out of the array, once its objects are on the others
+    ///
+    /// All objects with pieces on the drive are moved to all other drives, as `csd array rebalance`
+    /// does; then every name is copied to each of the others, and the drive loses its place. It may
+    /// be down: then its pieces are computed from others, and a removal by which objects would lose
+    /// bytes is refused. So is one after which a code would need more drives than are left. The
+    /// drive is stopped if it is on this machine; its medium is kept. All other drives must be up,
+    /// and no host with a copy of the array file may write meanwhile.
+    #[command(after_help = "\
+Examples:
+  csd array remove d3
+  csd array remove d3 --rate 50M            at most 50 MiB/s of each drive")]
+    Remove(Remove),
     /// Show every drive of the array
     Status,
     /// Free what interrupted puts left on the drives
@@ -197,6 +210,20 @@ pub(crate) struct Rebalance {
     /// Names of the objects [default: all]
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
+    /// Bytes that each drive reads or writes in a second, such as 50M [default: no limit]
+    #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
+    pub(crate) rate: Option<u64>,
+}
+
+/// Options of `csd array remove`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Remove {
+    /// The drive to remove, by name
+    #[arg(value_name = "DRIVE")]
+    pub(crate) drive: String,
+    /// Remove it although objects lose bytes by that
+    #[arg(long)]
+    pub(crate) lossy: bool,
     /// Bytes that each drive reads or writes in a second, such as 50M [default: no limit]
     #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
     pub(crate) rate: Option<u64>,

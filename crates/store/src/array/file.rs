@@ -35,10 +35,14 @@ pub struct ArrayFile {
     /// of the array file. Files of earlier versions hold absolute paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
+    /// Number of places that drives ever had, if the last of them has been removed: a place is never
+    /// given again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u16>,
     /// Operating systems of the drives on this machine, if they have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<OsRecord>,
-    /// Drives of the array; an object's entry refers to them by their place in this list.
+    /// Drives of the array; an object's entry refers to them by their places.
     pub drives: Vec<DriveRecord>,
     /// Drives that `csd array add` has started and that do not belong to the array yet. If the
     /// command was interrupted, they remain here.
@@ -78,6 +82,9 @@ pub struct DriveRecord {
     pub name: String,
     /// Address: `nvme+tcp://host:port/NQN`.
     pub url: String,
+    /// Place in the array, if it is not that in the list, because another drive has been removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u16>,
     /// `memory`, or the path of the media file, for drives that `csd array up` started. Relative to
     /// the same folder as [`ArrayFile::folder`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,13 +236,51 @@ impl ArrayFile {
         self.drives.iter().chain(&self.joining)
     }
 
+    /// Returns the place of a drive that the list has at this index.
+    #[must_use]
+    pub fn place(&self, index: usize) -> usize {
+        self.drives[index].place.map_or(index, usize::from)
+    }
+
+    /// Returns the number of places that drives have, or had.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        let last = self.drives.len().checked_sub(1).map_or(0, |last| self.place(last) + 1);
+        last.max(self.places.map_or(0, usize::from))
+    }
+
+    /// Makes the joining drives drives of the array, at places of their own.
+    pub fn admit(&mut self) {
+        for mut drive in std::mem::take(&mut self.joining) {
+            let (index, place) = (self.drives.len(), self.places());
+            drive.place = (place != index).then(|| small(place));
+            self.drives.push(drive);
+        }
+    }
+
+    /// Removes the drive that the list has at this index. The others keep their places.
+    pub fn remove(&mut self, index: usize) -> DriveRecord {
+        let places = self.places();
+        for later in index..self.drives.len() {
+            self.drives[later].place = Some(small(self.place(later)));
+        }
+        let removed = self.drives.remove(index);
+        self.places = None;
+        self.places = (self.places() < places).then(|| small(places));
+        removed
+    }
+
     /// Checks the rules that involve several values of the file.
     ///
     /// # Errors
     /// A description of the first fault found.
     pub fn check(&self) -> Result<(), String> {
-        if self.drives.is_empty() || self.all().count() > DRIVES_MAX {
+        if self.drives.is_empty() || self.places() + self.joining.len() > DRIVES_MAX {
             return Err(format!("an array has 1 to {DRIVES_MAX} drives"));
+        }
+        let places: Vec<usize> = (0..self.drives.len()).map(|index| self.place(index)).collect();
+        if !places.is_sorted_by(|one, next| one < next) {
+            return Err("the places of drives must rise".to_owned());
         }
         if self.uuid.len() != 32 || !self.uuid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err("uuid must be 32 hexadecimal digits".to_owned());
@@ -258,6 +303,10 @@ impl ArrayFile {
         }
         Ok(())
     }
+}
+
+fn small(place: usize) -> u16 {
+    u16::try_from(place).expect("an array has at most 1024 drives")
 }
 
 /// Value of [`DriveRecord::media`] for a drive that keeps its bytes in memory.
@@ -303,6 +352,7 @@ mod tests {
         let drive = |name: &str| DriveRecord {
             name: name.to_owned(),
             url: format!("nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:{name}"),
+            place: None,
             media: Some("memory".to_owned()),
             media_uuid: None,
             size_bytes: Some(1 << 30),
@@ -317,6 +367,7 @@ mod tests {
             folder: Some("/tmp/a".into()),
             os: None,
             drives: vec![drive("d0"), drive("d1")],
+            places: None,
             joining: Vec::new(),
         }
     }
@@ -340,6 +391,35 @@ mod tests {
         sample().save(&path).unwrap();
         assert_eq!(ArrayFile::load(&path).unwrap(), sample());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "dear");
+    }
+
+    #[test]
+    fn places_of_removed_drives_stay_vacant() {
+        let named = |file: &ArrayFile| -> Vec<(String, usize)> {
+            let name =
+                |(index, drive): (usize, &DriveRecord)| (drive.name.clone(), file.place(index));
+            file.drives.iter().enumerate().map(name).collect()
+        };
+        let mut file = sample();
+        let mut join = |file: &mut ArrayFile, name: &str| {
+            let mut drive = sample().drives[0].clone();
+            (drive.name, drive.media) = (name.to_owned(), None);
+            file.joining.push(drive);
+            file.admit();
+            file.check().unwrap();
+            assert_eq!(ArrayFile::parse(&toml::to_string(&file).unwrap()).as_ref(), Ok(&*file));
+        };
+        join(&mut file, "d2");
+        assert_eq!(file.remove(0).name, "d0");
+        let later = [("d1".to_owned(), 1), ("d2".to_owned(), 2)];
+        assert_eq!((named(&file), file.places()), (later.to_vec(), 3));
+        // The last place is not given again either.
+        assert_eq!(file.remove(1).name, "d2");
+        assert_eq!((file.places, file.places()), (Some(3), 3));
+        join(&mut file, "d3");
+        assert_eq!(named(&file), [("d1".to_owned(), 1), ("d3".to_owned(), 3)]);
+        file.drives.swap(0, 1);
+        assert!(file.check().unwrap_err().contains("must rise"));
     }
 
     #[test]

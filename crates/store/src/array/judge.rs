@@ -47,10 +47,10 @@ pub(super) struct Verdict {
     pub(super) votes: Vec<Result<(), String>>,
 }
 
-/// Decides which drives vote. `seen` is by place, `None` for a drive that is down. `array` is the
-/// identifier in the array file; media of an array whose file was lost have another one.
-pub(super) fn judge(seen: &[Option<Seen>], array: [u8; 16]) -> Verdict {
-    let majority = Quorum::new(seen.len(), 0).majority();
+/// Decides which drives vote. `seen` is by place, `None` for a drive that is down or was removed.
+/// The array has so many `drives`; `array` is the identifier in the array file: media of an array whose file was lost have another one.
+pub(super) fn judge(seen: &[Option<Seen>], drives: usize, array: [u8; 16]) -> Verdict {
+    let majority = Quorum::new(drives, 0).majority();
     let lives = |seen: &Option<Seen>| seen.as_ref().and_then(|seen| seen.lives.whole().cloned());
     let arrays: Vec<[u8; 16]> = seen.iter().filter_map(lives).map(|lives| lives.array).collect();
     let count = |id: &[u8; 16]| arrays.iter().filter(|other| *other == id).count();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn votes(seen: &[Option<Seen>]) -> Vec<bool> {
-        judge(seen, ARRAY).votes.iter().map(Result::is_ok).collect()
+        judge(seen, seen.len(), ARRAY).votes.iter().map(Result::is_ok).collect()
     }
 
     fn set(seen: &mut [Option<Seen>], slot: usize, change: impl FnOnce(&mut Seen)) {
@@ -146,7 +146,7 @@ mod tests {
         ] {
             let mut seen = drives();
             set(&mut seen, 1, |seen| seen.lives = lives);
-            let verdict = judge(&seen, ARRAY);
+            let verdict = judge(&seen, 3, ARRAY);
             assert!(verdict.votes[1].as_ref().is_err_and(|why| why.contains(word)), "{word}");
             assert!(verdict.votes[0].is_ok() && verdict.votes[2].is_ok(), "{word}");
         }
@@ -169,21 +169,21 @@ mod tests {
     fn drives_that_were_never_registered_vote_and_are_noticed() {
         let new =
             |slot: u8| Some(Seen { nguid: [slot; 16], lives: Held::None, roster: Held::None });
-        let verdict = judge(&[new(0), new(1), None], ARRAY);
+        let verdict = judge(&[new(0), new(1), None], 3, ARRAY);
         assert!(verdict.is_new && verdict.votes.iter().all(Result::is_ok));
-        assert!(!judge(&drives(), ARRAY).is_new);
+        assert!(!judge(&drives(), 3, ARRAY).is_new);
         let mut grown = drives();
         grown.push(new(3));
-        assert!(judge(&grown, ARRAY).is_new);
+        assert!(judge(&grown, 4, ARRAY).is_new);
     }
 
     #[test]
     fn media_of_an_array_whose_file_was_lost_keep_its_identifier() {
-        let verdict = judge(&drives(), [1; 16]);
+        let verdict = judge(&drives(), 3, [1; 16]);
         assert_eq!(verdict.roster.array, ARRAY);
         assert!(verdict.votes.iter().all(Result::is_ok));
         let mut alone = drives();
         (alone[1], alone[2]) = (None, None);
-        assert!(judge(&alone, [1; 16]).votes[0].is_err(), "it alone is no majority");
+        assert!(judge(&alone, 3, [1; 16]).votes[0].is_err(), "it alone is no majority");
     }
 }

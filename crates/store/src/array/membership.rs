@@ -63,7 +63,7 @@ pub(crate) async fn register(array: &Array, needed: usize) -> Result<(), Error> 
         let seen = look_at_all(array).await;
         array.require(needed)?;
         let voters = array.voters();
-        let Verdict { mut roster, votes, .. } = judge(&seen, array.uuid);
+        let Verdict { mut roster, votes, .. } = judge(&seen, array.size(), array.uuid);
         for drive in &voters {
             if let Err(why) = &votes[drive.index] {
                 return Err(Error::Vote { drive: drive.name.clone(), why: why.clone() });
@@ -182,7 +182,7 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
     for _ in 0..ATTEMPTS {
         let seen = look_at_all(array).await;
         let voters = array.voters();
-        let mut roster = judge(&seen, array.uuid).roster;
+        let mut roster = judge(&seen, array.size(), array.uuid).roster;
         let before = roster.seat(drive.index).unwrap_or_default().life;
         let own = read_lives(drive).await?;
         let is_right = |lives: &&Lives| {
@@ -230,7 +230,7 @@ pub(crate) enum Origin {
 /// # Errors
 /// A failed command.
 pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error> {
-    let roster = judge(&look_at_all(array).await, array.uuid).roster;
+    let roster = judge(&look_at_all(array).await, array.size(), array.uuid).roster;
     let is_same = roster.seat(drive.index).is_none_or(|seat| seat.nguid == drive.nguid);
     Ok(match read_lives(drive).await? {
         Held::None => Origin::Unknown,

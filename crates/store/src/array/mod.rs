@@ -42,7 +42,8 @@ pub use csd_nvme::vendor::{
 /// The drives of an array file, with their addresses resolved.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    drives: Vec<PlannedDrive>,
+    /// By place; `None` where a drive has been removed.
+    drives: Vec<Option<PlannedDrive>>,
     uuid: [u8; 16],
 }
 
@@ -63,6 +64,8 @@ pub struct DriveSlot {
     link: Result<Rc<Drive>, String>,
     /// Why its answers about the catalogue do not count, if they do not.
     vote: Result<(), String>,
+    /// True if its drive has been removed.
+    is_vacant: bool,
 }
 
 /// Drives used together.
@@ -102,17 +105,20 @@ impl Plan {
     /// core starts. A drive whose address cannot be resolved counts as down.
     #[must_use]
     pub fn new(file: &ArrayFile) -> Self {
-        let drives = file.drives.iter().map(|record| PlannedDrive {
-            name: record.name.clone(),
-            url: record.url.clone(),
-            address: record.url.parse().map_err(reason),
-        });
+        let mut drives = vec![None; file.places()];
+        for (index, record) in file.drives.iter().enumerate() {
+            drives[file.place(index)] = Some(PlannedDrive {
+                name: record.name.clone(),
+                url: record.url.clone(),
+                address: record.url.parse().map_err(reason),
+            });
+        }
         let mut uuid = [0; 16];
         for (byte, digits) in uuid.iter_mut().zip(file.uuid.as_bytes().chunks(2)) {
             let digits = str::from_utf8(digits).unwrap_or("");
             *byte = u8::from_str_radix(digits, 16).unwrap_or(0);
         }
-        Self { drives: drives.collect(), uuid }
+        Self { drives, uuid }
     }
 
     /// Connects to one drive.
@@ -120,7 +126,8 @@ impl Plan {
     /// # Errors
     /// The reason why it is down.
     pub(crate) async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
-        let planned = self.drives.get(index).ok_or("the array file does not list it")?;
+        let planned = self.drives.get(index).and_then(Option::as_ref);
+        let planned = planned.ok_or("the array file does not list it")?;
         open(index, planned, options).await
     }
 }
@@ -145,7 +152,7 @@ impl Array {
                 Err(error) => array.slots[index].link = Err(error.to_string()),
             }
         }
-        let verdict = judge::judge(&seen, plan.uuid);
+        let verdict = judge::judge(&seen, array.size(), plan.uuid);
         array.is_new = verdict.is_new;
         array.slots.iter_mut().zip(verdict.votes).for_each(|(slot, vote)| slot.vote = vote);
         array
@@ -159,14 +166,20 @@ impl Array {
             .iter()
             .enumerate()
             .map(|(index, planned)| {
-                let (planned, options) = (planned.clone(), options.clone());
-                spawn(Class::Foreground, async move { open(index, &planned, &options).await })
+                let (planned, options) = (planned.clone()?, options.clone());
+                let opening = async move { open(index, &planned, &options).await };
+                Some(spawn(Class::Foreground, opening))
             })
             .collect();
         let mut slots = Vec::with_capacity(links.len());
-        for (planned, link) in plan.drives.iter().zip(links) {
-            let (name, url) = (planned.name.clone(), planned.url.clone());
-            slots.push(DriveSlot { name, url, link: link.await.map(Rc::new), vote: Ok(()) });
+        for (place, (planned, link)) in plan.drives.iter().zip(links).enumerate() {
+            slots.push(match (planned, link) {
+                (Some(PlannedDrive { name, url, .. }), Some(link)) => {
+                    let (name, url, link) = (name.clone(), url.clone(), link.await.map(Rc::new));
+                    DriveSlot { name, url, link, vote: Ok(()), is_vacant: false }
+                }
+                _ => DriveSlot::vacant(place),
+            });
         }
         let (registered, silenced) = (Cell::new(0), RefCell::default());
         let (patience, uuid, guards, is_new) = (PATIENCE, plan.uuid, GUARDED, false);
@@ -187,10 +200,10 @@ impl Array {
         self.patience
     }
 
-    /// Returns the array of the first `drives` drives, over the same connections.
+    /// Returns the array of the drives at the first `places`, over the same connections.
     #[must_use]
-    pub fn first(&self, drives: usize) -> Self {
-        self.of(self.slots[..drives].to_vec())
+    pub fn first(&self, places: usize) -> Self {
+        self.of(self.slots[..places].to_vec())
     }
 
     /// Returns the same array, in which the drive with this index has no vote.
@@ -198,6 +211,14 @@ impl Array {
     pub(crate) fn without_vote(&self, index: usize) -> Self {
         let mut slots = self.slots.clone();
         slots[index].vote = Err("it is being rebuilt".to_owned());
+        self.of(slots)
+    }
+
+    /// Returns the same array without the drive with this index, whose place is vacant.
+    #[must_use]
+    pub fn without(&self, index: usize) -> Self {
+        let mut slots = self.slots.clone();
+        slots[index] = DriveSlot::vacant(index);
         self.of(slots)
     }
 
@@ -213,10 +234,21 @@ impl Array {
         self.guards
     }
 
-    /// Returns every drive's slot, in the order of the array file.
+    /// Returns every drive's slot, by place; among them are vacant ones.
     #[must_use]
     pub fn slots(&self) -> &[DriveSlot] {
         &self.slots
+    }
+
+    /// Returns the slots that have a drive, in the order of the array file.
+    pub fn occupied(&self) -> impl Iterator<Item = &DriveSlot> {
+        self.slots.iter().filter(|slot| !slot.is_vacant)
+    }
+
+    /// Returns the number of drives.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.occupied().count()
     }
 
     /// Returns the drives that are up.
@@ -259,14 +291,13 @@ impl Array {
     /// Returns the quorums of a name that must survive the loss of so many drives.
     #[must_use]
     pub fn quorum_of(&self, losses: usize) -> Quorum {
-        Quorum::new(self.slots.len(), losses)
+        Quorum::new(self.size(), losses)
     }
 
     /// Returns the drives that are down or do not vote, each with its reason.
     #[must_use]
     pub fn down(&self) -> Vec<String> {
-        self.slots
-            .iter()
+        self.occupied()
             .filter_map(|slot| {
                 let (name, url) = (&slot.name, &slot.url);
                 match (&slot.link, &slot.vote) {
@@ -319,7 +350,7 @@ impl Array {
 
     /// Returns the error of a command that needs so many drives.
     pub(crate) fn too_few(&self, needed: usize) -> Error {
-        let (up, drives) = (self.voters().len(), self.slots.len());
+        let (up, drives) = (self.voters().len(), self.size());
         Error::TooFew { up, drives, needed, down: self.down() }
     }
 
@@ -334,6 +365,18 @@ impl Array {
 }
 
 impl DriveSlot {
+    /// Returns the slot of a drive that has been removed.
+    fn vacant(place: usize) -> Self {
+        let (name, url, link) = (format!("#{place}"), "?".to_owned(), Err("it was removed".into()));
+        Self { name, url, link, vote: Ok(()), is_vacant: true }
+    }
+
+    /// Returns true if its drive has been removed.
+    #[must_use]
+    pub fn is_vacant(&self) -> bool {
+        self.is_vacant
+    }
+
     /// Returns the drive, or the reason why it is down.
     ///
     /// # Errors

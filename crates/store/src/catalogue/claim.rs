@@ -75,7 +75,7 @@ impl Claims {
         }
         match failed {
             Some(error) if held.len() < array.quorum().majority() => Err(error),
-            _ => Ok(Self { held, drives: array.slots().len() }),
+            _ => Ok(Self { held, drives: array.size() }),
         }
     }
 

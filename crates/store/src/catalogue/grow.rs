@@ -28,9 +28,9 @@ use crate::fault::Fault;
 use crate::object::{self, objects_on};
 
 /// Most passes over a catalogue that changes while it is copied.
-const PASSES: usize = 16;
+pub(super) const PASSES: usize = 16;
 
-/// Reason why an array cannot grow.
+/// Reason why an array cannot grow or shrink.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,7 +54,7 @@ pub enum Error {
         drive: String,
     },
     /// Other writers keep changing names.
-    #[error("other hosts change names all the time: stop them, and add drives then")]
+    #[error("other hosts change names all the time: stop them, and try again")]
     Restless,
 }
 
@@ -81,13 +81,14 @@ impl From<array::Error> for Error {
 /// # Errors
 /// [`array::Error::Down`] of the first one that is down.
 pub fn all_up(array: &Array) -> Result<(), Error> {
-    for index in 0..array.slots().len() {
-        array.drive(index)?;
+    for slot in array.occupied() {
+        slot.up()?;
     }
     Ok(())
 }
 
-/// Copies every name of the first `before` drives to the others; returns the number of names.
+/// Copies every name of the drives at the first `before` places to the others; returns the number
+/// of names.
 ///
 /// # Errors
 /// When a drive is down or fails, a new one is not empty, or names keep changing. The new drives
@@ -95,8 +96,9 @@ pub fn all_up(array: &Array) -> Result<(), Error> {
 pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
     all_up(array)?;
     let old = array.first(before);
-    old.require(before)?;
-    let new: Vec<Rc<Drive>> = array.drives().skip(before).cloned().collect();
+    old.require(old.size())?;
+    let is_new = |drive: &&Rc<Drive>| drive.index >= before;
+    let new: Vec<Rc<Drive>> = array.drives().filter(is_new).cloned().collect();
     let mut copied = BTreeMap::new();
     for pass in 0..PASSES {
         settle_claims(&old).await?;
@@ -135,7 +137,7 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
 }
 
 /// Writes the entries of writers that were interrupted after they had won their epoch.
-async fn settle_claims(old: &Array) -> Result<(), Error> {
+pub(super) async fn settle_claims(old: &Array) -> Result<(), Error> {
     for drive in old.voters() {
         for key in claim::keys(&drive).await? {
             match claim::read_one(&drive, &key).await {
@@ -149,7 +151,7 @@ async fn settle_claims(old: &Array) -> Result<(), Error> {
 }
 
 /// Returns every name's newest entry.
-async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
+pub(super) async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
     let mut entries = BTreeMap::new();
     for drive in old.voters() {
         for key in super::keys(&drive).await? {

@@ -36,7 +36,7 @@ pub(super) fn require(array: &Array, entry: &Entry) -> Result<(), Error> {
     if up >= needed {
         return Ok(());
     }
-    let (name, losses, drives) = (entry.name.clone(), entry.losses(), array.slots().len());
+    let (name, losses, drives) = (entry.name.clone(), entry.losses(), array.size());
     Err(Error::Writers { name, losses, needed, drives, up, down: array.down() })
 }
 

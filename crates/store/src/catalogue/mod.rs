@@ -27,6 +27,7 @@ mod entry;
 pub mod grow;
 mod holders;
 pub mod rebuild;
+pub mod shrink;
 
 use std::rc::Rc;
 use std::time::Duration;

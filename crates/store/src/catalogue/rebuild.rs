@@ -117,7 +117,7 @@ pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
 }
 
 /// Stores an entry unless the drive holds it or a later one; returns true if it stored it.
-async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<bool, Error> {
+pub(super) async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<bool, Error> {
     let held = match super::read_one(drive, key, &newest.name).await {
         Ok(held) => held,
         Err(Error::Corrupt { .. }) => None,

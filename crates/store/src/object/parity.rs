@@ -23,14 +23,16 @@ pub(super) fn plan(
     scheme: Option<Scheme>,
 ) -> Result<Option<Protection>, Error> {
     let Some(scheme) = scheme else { return Ok(None) };
-    let slots = array.slots().len();
+    let slots = array.size();
     check_fit(scheme, slots)?;
     let needed = layout::width(scheme, members.len()) + 1;
     array.require(needed)?;
     let mut group: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
     group.extend(members.iter().filter(|member| !group.contains(member)).collect::<Vec<_>>());
     // Drives that are down take part only if there are too few others; their pieces are missing.
-    let down: Vec<u16> = (0..slots).map(small).filter(|drive| !group.contains(drive)).collect();
+    let occupied = array.slots().iter().enumerate().filter(|(_, slot)| !slot.is_vacant());
+    let occupied = occupied.map(|(index, _)| small(index));
+    let down: Vec<u16> = occupied.filter(|drive| !group.contains(drive)).collect();
     let lacking = scheme.pieces().saturating_sub(group.len());
     group.extend(down.into_iter().take(lacking));
     group.sort_unstable();

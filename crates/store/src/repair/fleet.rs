@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use csd_kernels::verify;
 
-use crate::array::{Array, Drive};
+use crate::array::{Array, Drive, DriveSlot};
 use crate::catalogue;
 use crate::error::Error;
 use crate::pace::Pace;
@@ -38,8 +38,9 @@ impl Fleet {
             drives[drive.index] = Some(Rc::clone(&drive));
         }
         let mut away = BTreeMap::new();
-        for (index, slot) in slots.iter().enumerate().filter(|(index, _)| drives[*index].is_none())
-        {
+        let takes_no_part =
+            |(index, slot): &(usize, &DriveSlot)| drives[*index].is_none() && !slot.is_vacant();
+        for (index, slot) in slots.iter().enumerate().filter(takes_no_part) {
             let why = match (slot.drive(), slot.vote()) {
                 (Err(why), _) => format!("it is down: {why}"),
                 (Ok(_), Err(why)) => format!("it does not vote: {why}"),
@@ -74,6 +75,7 @@ impl Fleet {
             None if index >= self.drives.len() => {
                 Some("the array file does not list it".to_owned())
             }
+            None if self.drives[index].is_none() => Some("it was removed".to_owned()),
             why => why.cloned(),
         }
     }

@@ -1,0 +1,49 @@
+//! Shrinking an array: copies the catalogue to all drives that stay, before the array file names
+//! the smaller array.
+//!
+//! Every name's newest entry, including tombstones, is stored on each drive that stays, and read
+//! back; so is the roster. Then every drive of the smaller array knows every name, and any quorum of
+//! it does. What the removed drive alone knew has never counted: an entry counts on two drives or
+//! more.
+//!
+//! Claims are settled as by a writer, as far as the drives that answer can tell. A claim that is
+//! left has no majority of the smaller array, whose next writer decides it, or skips its epoch.
+//!
+//! No host may write through the larger array in the meantime; the caller ensures that. Writes that
+//! complete during the copy are noticed, and copied again. An interruption leaves the larger array,
+//! with more copies of entries than it needs.
+
+use std::collections::BTreeMap;
+
+use super::grow::{Error, PASSES, all_up, entries, settle_claims};
+use super::rebuild::put_back;
+use crate::array::{Array, membership};
+
+/// Copies every name to all drives but the one with this index; returns the number of names.
+///
+/// # Errors
+/// When a drive that stays is down or fails, or names keep changing.
+pub async fn gather(array: &Array, index: usize) -> Result<usize, Error> {
+    let rest = array.without(index);
+    all_up(&rest)?;
+    rest.require(rest.size())?;
+    let mut copied = BTreeMap::new();
+    for pass in 0..PASSES {
+        settle_claims(array).await?;
+        let entries = entries(array).await?;
+        if pass > 0 && entries == copied {
+            membership::register(&rest, rest.size()).await?;
+            return Ok(entries.len());
+        }
+        for drive in rest.voters() {
+            for (key, entry) in &entries {
+                put_back(&drive, key, entry).await?;
+                if super::read_one(&drive, key, &entry.name).await?.as_ref() != Some(entry) {
+                    return Err(Error::Differs { drive: drive.name.clone() });
+                }
+            }
+        }
+        copied = entries;
+    }
+    Err(Error::Restless)
+}
