@@ -224,7 +224,7 @@ fn scheme(data: usize, parity: usize) -> Scheme {
     Scheme::new(data, parity).unwrap()
 }
 
-async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Told {
+pub async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Told {
     let on_block = known.borrow().repairing && content.is_multiple_of(5);
     let bytes = bytes_of(content);
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
