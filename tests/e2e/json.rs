@@ -102,7 +102,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let grep = root("sdk/built/rust-grep.wasm").display().to_string();
     // Tests of their own run these.
     let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;\
-               tunnel up;os up;os status;os down;array replace";
+               tunnel up;os up;os status;os down;array add;array replace";
     let mut seen: Vec<String> = own.split(';').map(str::to_owned).collect();
     let mut run = |line: &str| {
         let line = line.replace("URL", &url).replace("GREP", &grep);
@@ -123,7 +123,7 @@ fn json_of_every_command_is_as_the_page_says() {
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
         run verify x;run verify x -o sums;run summarize x;rm y;array status;\
-        array reclaim;array rebuild d0;repair;\
+        array reclaim;array rebuild d0;array rebalance;repair;\
         array up;\
         drive log;drive status;\
         program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\

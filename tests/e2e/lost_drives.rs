@@ -13,7 +13,7 @@ const OUT: &str = "out";
 
 /// Kinds of kernels and outputs: the line, the execution of the lost drive at which it is cut, and
 /// true if the object `out` is written.
-const RUNS: [(&str, usize, bool); 15] = [
+pub(crate) const RUNS: [(&str, usize, bool); 15] = [
     ("count a --equal 7", 3, false),
     ("count on-blocks --equal 7", 3, false),
     ("summarize a", 3, false),
@@ -30,6 +30,8 @@ const RUNS: [(&str, usize, bool); 15] = [
     ("page-rank graph -o out", 2, true),
     ("page-rank matrix", 2, false),
 ];
+
+const PROTECTED: [&str; 2] = ["--protect", "rs:2+1"];
 
 fn i32s(values: impl IntoIterator<Item = i32>) -> Vec<u8> {
     values.into_iter().flat_map(i32::to_le_bytes).collect()
@@ -54,8 +56,8 @@ fn matrix(n: u16) -> Vec<u8> {
     file
 }
 
-/// Puts protected objects of every layout and placement.
-fn put_all(array: &Array) {
+/// Puts objects of every layout and placement, with these options.
+pub(crate) fn put_all(array: &Array, more: &[&str]) {
     array.file("ints", &small_i32(1, 500_000).0);
     array.file("more", &small_i32(2, 500_000).0);
     array.file("rising", &sorted(3, 300_000));
@@ -76,12 +78,12 @@ fn put_all(array: &Array) {
         "matrix.npy matrix --layout rows --chunk 4K",
     ] {
         let line: Vec<&str> = line.split(' ').collect();
-        array.csd(&[&["put"], &line[..], &["--protect", "rs:2+1"]].concat()).expect(0, &[]);
+        array.csd(&[&["put"], &line[..], more].concat()).expect(0, &[]);
     }
 }
 
 /// Returns the answer of a report, without times and places, and the bytes of the output.
-fn answer(array: &Array, report: &Value, writes: bool) -> (Value, Vec<u8>) {
+pub(crate) fn answer(array: &Array, report: &Value, writes: bool) -> (Value, Vec<u8>) {
     let mut result = report["result"].clone();
     let fields = result.as_object_mut().unwrap();
     // `--auto` chooses settings by what the kernel takes.
@@ -101,7 +103,7 @@ fn answer(array: &Array, report: &Value, writes: bool) -> (Value, Vec<u8>) {
 #[test]
 fn every_kernel_and_output_survives_the_loss_of_a_drive_before_and_in_a_run() {
     let cut = Cut::new(Array::up(3, "512M"));
-    put_all(&cut.array);
+    put_all(&cut.array, &PROTECTED);
     let line = |line: &str, on: &str| format!("run {line} --on {on}");
     let mut expected = Vec::new();
     for (kernel, execution, writes) in RUNS {

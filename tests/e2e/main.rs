@@ -47,6 +47,7 @@
 //! - [`protected_faults`]: full media, damaged entries and the media of others
 //! - [`lost_drives`]: runs over protected objects while drives are lost
 //! - [`codes`]: codes that survive the loss of most drives
+//! - [`rebalance`]: objects that are moved to drives that were added
 //! - [`repair`]: lost and damaged pieces that are made again; [`replace`]: new drives for old ones
 //! - [`soak`]: all of that under load
 //! - [`in_drives`]: parity that drives compute
@@ -101,6 +102,7 @@ mod protected;
 mod protected_faults;
 mod proxy;
 mod range;
+mod rebalance;
 mod reconnect;
 mod repair;
 mod replace;

@@ -98,6 +98,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Add(options)) => array::add(&options, &context),
         Command::Array(cli::Array::Replace(options)) => array::replace(&options, &context),
+        Command::Array(cli::Array::Rebalance(options)) => array::rebalance(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Rebuild(options)) => array::rebuild(&options, &context),

@@ -212,6 +212,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A signal has interrupted a command.
+    #[error("interrupted")]
+    Stopped,
     /// Writing the output failed.
     #[error("cannot write the output: {source}")]
     Write {

@@ -35,6 +35,7 @@ mod in_place;
 pub mod layout;
 pub mod object;
 pub mod objects;
+mod pace;
 mod peers;
 mod piece;
 pub mod profile;

@@ -95,7 +95,7 @@ def entry(fields: dict[str, Any]) -> bytes:
     data: bytes = struct.pack(
         "<4sHBBQ16s12sIQIBBHHHHBBHBB4x32s",
         b"CSDC",
-        2 if {"sums", "protection", "survives"} & fields.keys() else 1,
+        2 if {"sums", "protection", "survives", "copy"} & fields.keys() else 1,
         STATES[fields["state"]],
         ELEMENTS[fields["element"]],
         fields["epoch"],
@@ -123,7 +123,7 @@ def entry(fields: dict[str, Any]) -> bytes:
         data += struct.pack("<I", len(parts))
         data += b"".join(struct.pack("<HIQQ", *part) for part in parts)
     data += b"".join(struct.pack("<I", each) for each in fields.get("sums", []))
-    data += parity(fields)
+    data += parity(fields) + bytes.fromhex(fields.get("copy", ""))
     return data + struct.pack("<I", crc32c(data))
 
 
@@ -135,11 +135,13 @@ def pieces(protection: dict[str, Any]) -> tuple[int, int]:
 
 def code(fields: dict[str, Any]) -> tuple[int, int, int, int]:
     """Return bytes 70 to 74 of an entry: its code, the size of the group, flags."""
+    copy = ("copy" in fields) << 3
     if "protection" not in fields:
-        return 0, 0, 0, ("survives" in fields and "sums" not in fields) << 2
+        has_flags = bool({"survives", "copy"} & fields.keys())
+        return 0, 0, 0, copy | (has_flags and "sums" not in fields) << 2
     protection = fields["protection"]
     flags = ("sums" in protection) | ("missing" in protection) << 1 | ("sums" not in fields) << 2
-    return *pieces(protection), len(protection["group"]), flags
+    return *pieces(protection), len(protection["group"]), copy | flags
 
 
 def parity(fields: dict[str, Any]) -> bytes:

@@ -17,6 +17,7 @@ pub struct Faults {
     pub compared: u64,
     pub repairs: u64,
     pub rebuilt: u64,
+    pub moved: u64,
     pub flips: Flips,
     pub by_drives: u64,
 }
@@ -36,6 +37,7 @@ impl Faults {
         self.compared += other.compared;
         self.repairs += other.repairs;
         self.rebuilt += other.rebuilt;
+        self.moved += other.moved;
         self.flips.add(other.flips);
         self.by_drives += other.by_drives;
     }

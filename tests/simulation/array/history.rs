@@ -23,6 +23,8 @@ pub enum Ask {
     Protect,
     /// Lost pieces made again, which changes no byte either.
     Repair,
+    /// All pieces copied to other drives; no byte changes.
+    Rebalance,
     Get,
 }
 
@@ -190,7 +192,9 @@ fn contradiction(operation: &Operation, all: &[&Operation]) -> Option<String> {
         (Ask::Put(_), Told::Done) | (_, Told::Missing) => states.contains(&None),
         // A remove may have found what an unfinished put or remove left.
         (Ask::Remove, Told::Done) => true,
-        (Ask::Protect | Ask::Repair, Told::Done) => states.iter().any(Option::is_some),
+        (Ask::Protect | Ask::Repair | Ask::Rebalance, Told::Done) => {
+            states.iter().any(Option::is_some)
+        }
         (_, Told::Exists) => states.iter().any(Option::is_some),
         (_, Told::Bytes(content)) => states.contains(&Some(content)),
         (Ask::Get, Told::Done) => unreachable!("a get returns bytes"),

@@ -1,5 +1,6 @@
-//! The hosts of the array lane: they put, protect, get and remove objects, and rebuild drives that
-//! have lost their vote. The warden: reads the drives' media with plain commands, and swaps chunks.
+//! The hosts of the array lane: they put, protect, move, get and remove objects, and rebuild drives
+//! that have lost their vote. The warden: reads the drives' media with plain commands, and swaps
+//! chunks.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use csd_store::source::Source;
 
 use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
 use super::pieces::{self, Medium, Sound};
-use super::{DRIVES, NAMES, address, repair};
+use super::{DRIVES, NAMES, address, rebalance, repair};
 
 /// State that the lane, its hosts and the warden share.
 #[derive(Default)]
@@ -48,6 +49,8 @@ pub struct Shared {
     /// Repairs after which no piece was missing, and pieces that repairs have made.
     pub repaired: u64,
     pub rebuilt_pieces: u64,
+    /// Objects that were moved to other drives.
+    pub moved: u64,
     /// Pieces that drives have rebuilt, without the host.
     pub by_drives: u64,
     pub scanned: u64,
@@ -104,12 +107,13 @@ async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
 
 async fn operate(host: usize, array: &Array, known: &Known) {
     let name = usize::try_from(random_u64()).unwrap() % NAMES;
-    let asks = if known.borrow().repairing { 9 } else { 7 };
+    let asks = if known.borrow().repairing { 10 } else { 7 };
     let ask = match random_u64() % asks {
         0 | 1 => Ask::Put(known.borrow_mut().history.new_content()),
         2 => Ask::Remove,
         3 => Ask::Protect,
         7 | 8 => Ask::Repair,
+        9 => Ask::Rebalance,
         _ => Ask::Get,
     };
     let operation = known.borrow_mut().history.begin(host, name, ask, now().ns());
@@ -121,6 +125,7 @@ async fn operate(host: usize, array: &Array, known: &Known) {
         },
         Ask::Protect => protect(array, name, known).await,
         Ask::Repair => repair::one(array, &name_of(name), known).await,
+        Ask::Rebalance => rebalance::one(array, &name_of(name), known).await,
         Ask::Get => get(array, name, known).await,
     };
     known.borrow_mut().history.end(operation, now().ns(), told);
@@ -225,7 +230,9 @@ fn scheme(data: usize, parity: usize) -> Scheme {
 }
 
 pub async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Told {
-    let on_block = known.borrow().repairing && content.is_multiple_of(5);
+    let repairing = known.borrow().repairing;
+    let on_block = repairing && content.is_multiple_of(5);
+    let on_some = repairing && random_u64().is_multiple_of(3);
     let bytes = bytes_of(content);
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
@@ -233,7 +240,7 @@ pub async fn put(array: &Array, name: usize, content: Content, known: &Known) ->
         on: if on_block { On::Block } else { On::Kv },
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
-        align: None,
+        align: if on_some { rebalance::on_some(array) } else { None },
         page_bytes: Some(object::PAGE_BYTES),
         protect: match content % 4 {
             0 => Some(scheme(4, 2)),

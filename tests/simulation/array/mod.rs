@@ -1,5 +1,5 @@
-//! The array lane: six drives and two hosts that put, protect, repair, get and remove objects of
-//! the same names, as values and on blocks.
+//! The array lane: six drives and two hosts that put, protect, repair, move, get and remove objects
+//! of the same names, as values and on blocks.
 //!
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
 //! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
@@ -25,6 +25,7 @@ mod history;
 mod host;
 mod pace;
 mod pieces;
+mod rebalance;
 mod repair;
 mod writers;
 
@@ -292,6 +293,7 @@ impl Lane {
         self.faults.compared = known.compared;
         self.faults.repairs = known.repaired;
         self.faults.rebuilt = known.rebuilt_pieces;
+        self.faults.moved = known.moved;
         self.faults.by_drives = known.by_drives;
         Outcome {
             hash: self.world.trace_hash(),
@@ -358,6 +360,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.compared,
         all.repairs,
         all.rebuilt,
+        all.moved,
         all.flips.fewest(),
         all.by_drives,
     ];

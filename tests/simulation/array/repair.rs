@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use csd_reactor::random_u64;
 use csd_store::array::{Array, Guards};
-use csd_store::catalogue::Entry;
+use csd_store::catalogue::{Entry, ObjectId};
 use csd_store::object::{self, Error};
 use csd_store::repair::{self, Limits, On, Repaired};
 
@@ -37,6 +37,7 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
         Ok(entry) => entry,
         Err(error) => return refused(&error),
     };
+    let id = entry.id;
     let found = match run(array, &[entry], known).await {
         Ok(found) => found,
         Err(error) => return refused(&error),
@@ -48,16 +49,21 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
         _ => return Told::Exists,
     }
     known.borrow_mut().repaired += 1;
-    if let Some(violation) = look(array, name, known, losses).await {
+    if let Some(violation) = look(array, (name, id), known, losses).await {
         known.borrow_mut().history.violations.push(violation);
     }
     Told::Done
 }
 
 /// Compares the media with a repair's success; `None` if all pieces are there, or pieces were lost
-/// or the object removed since.
-async fn look(array: &Array, name: &str, known: &Known, losses: u64) -> Option<String> {
-    let entry = object::lookup(array, name).await.ok()?;
+/// or the object removed or moved since.
+async fn look(
+    array: &Array,
+    (name, id): (&str, ObjectId),
+    known: &Known,
+    losses: u64,
+) -> Option<String> {
+    let entry = object::lookup(array, name).await.ok().filter(|entry| entry.id == id)?;
     let (_, parity) = entry.protected()?;
     let sound = Sound::read(&pieces::media().await?, &entry).await?;
     let now = object::lookup(array, name).await.ok()?;

@@ -1,8 +1,8 @@
 //! `csd array add`: more drives for an array that has objects.
 //!
-//! Does not move data. Invariants: a new drive is listed under `drives` in the array file only
-//! after it holds every name ([`csd_store::catalogue::grow`]); before, it is listed under
-//! `joining`. An interrupted command leaves the old array, which stays usable.
+//! Moves no object unless `--rebalance` says so. Invariants: a new drive is listed under `drives`
+//! in the array file only after it holds every name ([`csd_store::catalogue::grow`]); before, it is
+//! listed under `joining`. An interrupted command leaves the old array, which stays usable.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,31 @@ use serde_json::json;
 
 use super::lock::{Lock, Writers};
 use super::start::{self, NewDrive};
-use super::{Local, media, options, peers, process};
+use super::{Local, media, options, peers, process, rebalance};
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
 
-/// Adds drives.
+/// Adds drives, and moves objects to them if that was asked for.
 pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
+    let mut report = join_all(options, context)?;
+    if options.rebalance {
+        let all = cli::Rebalance { names: Vec::new(), rate: None };
+        let moved = rebalance::rebalance(&all, context).map_err(|failure| {
+            let why = &failure.message;
+            let message =
+                format!("the drives are added, `csd array rebalance` does the rest: {why}");
+            Failure { message, ..failure }
+        })?;
+        report.text += &moved.text;
+        report.result["rebalance"] = moved.result;
+        report.degraded |= moved.degraded;
+        report.warnings.extend(moved.warnings);
+    }
+    Ok(report)
+}
+
+fn join_all(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
     let path = context.array_path();
     let _lock = Lock::take(path)?;
     let _writers = Writers::exclude(path)?;

@@ -1,5 +1,5 @@
-//! `csd array up`, `add`, `replace`, `status`, `reclaim`, `rebuild` and `down`: an array of drives
-//! as processes of this machine.
+//! `csd array up`, `add`, `replace`, `rebalance`, `status`, `reclaim`, `rebuild` and `down`: an
+//! array of drives as processes of this machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts
@@ -19,6 +19,7 @@ mod options;
 mod oses;
 mod peers;
 pub(crate) mod process;
+mod rebalance;
 mod rebuild;
 mod reclaim;
 mod replace;
@@ -34,6 +35,7 @@ use crate::report::Failure;
 
 pub(crate) use add::add;
 pub(crate) use down::down;
+pub(crate) use rebalance::rebalance;
 pub(crate) use rebuild::{rebuild, votes};
 pub(crate) use reclaim::reclaim;
 pub(crate) use replace::replace;

@@ -26,9 +26,10 @@ pub(crate) enum Array {
     /// Add drives to the array: URLs of drives that serve, or new ones on this machine
     ///
     /// Copies every name to the new drives before the array file names them. Objects that are
-    /// there stay where they are; new ones use all drives. Every drive of the array must be up,
-    /// and no host with a copy of the array file may write meanwhile. New drives on this machine
-    /// have the options of the array's last one, but for those that are given.
+    /// there stay where they are, unless --rebalance is given; new ones use all drives. Every drive
+    /// of the array must be up, and no host with a copy of the array file may write meanwhile. New
+    /// drives on this machine have the options of the array's last one, but for those that are
+    /// given.
     #[command(after_help = "\
 Examples:
   csd array add --drives 2
@@ -45,6 +46,19 @@ Examples:
   csd array replace d3
   csd array replace d3 --url nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d3")]
     Replace(Replace),
+    /// Move objects that do not lie on all drives to all of them
+    ///
+    /// For objects that were there before drives were added. Layout, placement, code and digests
+    /// stay as they are; a whole object, which lies on one drive, is not moved. Every chunk is
+    /// compared with its digest, and lost ones are computed from other pieces. Others may go on
+    /// using the array meanwhile. It can be interrupted and run again; `csd array reclaim` frees
+    /// what that leaves. Every drive must be up.
+    #[command(after_help = "\
+Examples:
+  csd array rebalance                       all objects
+  csd array rebalance climate/grid.npy      this one
+  csd array rebalance --rate 50M            at most 50 MiB/s of each drive")]
+    Rebalance(Rebalance),
     /// Show every drive of the array
     Status,
     /// Free what interrupted puts left on the drives
@@ -145,6 +159,9 @@ pub(crate) struct Add {
     /// Media of new drives [default: as the array's last drive on this machine, or file]
     #[arg(long, value_enum, requires = "drives")]
     pub(crate) media: Option<Media>,
+    /// Then move all objects to all drives, as `csd array rebalance` does
+    #[arg(long)]
+    pub(crate) rebalance: bool,
     #[command(flatten)]
     pub(crate) drive: Tuned,
 }
@@ -170,6 +187,17 @@ pub(crate) struct Replace {
     pub(crate) lossy: bool,
     /// Bytes that each drive reads or writes in a second for the repair, such as 50M [default: no
     /// limit]
+    #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
+    pub(crate) rate: Option<u64>,
+}
+
+/// Options of `csd array rebalance`.
+#[derive(Args, Debug)]
+pub(crate) struct Rebalance {
+    /// Names of the objects [default: all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Bytes that each drive reads or writes in a second, such as 50M [default: no limit]
     #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
     pub(crate) rate: Option<u64>,
 }

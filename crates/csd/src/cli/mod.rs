@@ -24,7 +24,7 @@ pub(crate) mod tuning;
 pub(crate) mod tunnel;
 pub(crate) mod ways;
 
-pub(crate) use array::{Add, Array, Down, Media, Rebuild, Replace, Up};
+pub(crate) use array::{Add, Array, Down, Media, Rebalance, Rebuild, Replace, Up};
 pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
 pub(crate) use object::{Get, Ls, Names, On, Protect, Put, Stat};
@@ -242,6 +242,7 @@ impl Command {
             Self::Array(Array::Add(_)) => "array add",
             Self::Array(Array::Replace(_)) => "array replace",
             Self::Array(Array::Status) => "array status",
+            Self::Array(Array::Rebalance(_)) => "array rebalance",
             Self::Array(Array::Reclaim) => "array reclaim",
             Self::Array(Array::Rebuild(_)) => "array rebuild",
             Self::Array(Array::Down(_)) => "array down",

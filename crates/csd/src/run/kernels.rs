@@ -20,8 +20,9 @@ const SAMPLE_BYTES: u32 = 32 << 20;
 /// Most concurrent executions per drive in a trial.
 const EXECUTIONS_TRIED: u16 = 4;
 
-/// Runs a kernel, in one mode or in several that are compared.
-pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Failure> {
+/// Runs a kernel, in one mode or in several that are compared; `None` if its inputs were moved
+/// meanwhile.
+pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Option<Report>, Failure> {
     let (plan, entries, warnings) = look_up(context, options.inputs.clone())?;
     let mut job = Job::new(options.kernel, entries, &options.arguments)?;
     if options.tune {
@@ -37,7 +38,8 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
         ways.drive_cores.get_or_insert(u16::MAX);
     }
     let run_context = RunContext { context, plan, job: Arc::new(job), ways, ranks };
-    let results = run_context.run_all(options.output.as_deref())?;
+    let results = run_context.run_all_in_place(options.output.as_deref())?;
+    let Some(results) = results else { return Ok(None) };
     let mut more = Map::new();
     for choice in options.kernel.usage().map_or(&[][..], |usage| usage.options) {
         if let (Kind::Text, Some(text)) = (choice.kind, options.arguments.text(choice.name)) {
@@ -48,7 +50,7 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
     if options.tune {
         report.text += &format!("plan: {}\n", run_context.job.settings_in_words());
     }
-    Ok(report)
+    Ok(Some(report))
 }
 
 /// Returns the alternative that is fastest on the host over the first chunks of every drive.

@@ -29,14 +29,26 @@ use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
 use crate::runtime::{random, runtime};
 
+/// Most times that a command begins again because its inputs were moved.
+const ATTEMPTS: usize = 8;
+
 /// Runs what the command line says.
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     // Some runs store an object.
     let _writers = Writers::share(context.array_path())?;
-    match options {
-        Run::Kernel(options) => kernels::run(options, context),
-        Run::PageRank(options) => rank::page_rank(options, context),
+    if let Run::PageRank(options) = options {
+        rank::put_edges(options, context)?;
     }
+    for _ in 0..ATTEMPTS {
+        let report = match options {
+            Run::Kernel(options) => kernels::run(options, context)?,
+            Run::PageRank(options) => rank::page_rank(options, context)?,
+        };
+        if let Some(report) = report {
+            return Ok(report);
+        }
+    }
+    Err(Failure::run("its inputs are moved to other drives again and again: try again later"))
 }
 
 /// Inputs and options that all runs of one job share.
@@ -87,6 +99,25 @@ pub(crate) fn ways(on: Who, check: bool) -> Vec<Mode> {
 }
 
 impl RunContext<'_> {
+    /// Does [`Self::run_all`]; returns `None` if that has failed because an input was moved
+    /// meanwhile: then the command begins again.
+    fn run_all_in_place(&self, output: Option<&str>) -> Result<Option<Results>, Failure> {
+        let failure = match self.run_all(output) {
+            Ok(results) => return Ok(Some(results)),
+            Err(failure) => failure,
+        };
+        let inputs = self.job.inputs.clone();
+        let is_moved = self.with_array(async move |array: &Array| {
+            for entry in &inputs {
+                if object::moved(array, entry).await.is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        });
+        if is_moved.unwrap_or(false) { Ok(None) } else { Err(failure) }
+    }
+
     /// Runs the job in every requested mode, the first into the object `output`, and compares the
     /// answers.
     fn run_all(&self, output: Option<&str>) -> Result<Results, Failure> {

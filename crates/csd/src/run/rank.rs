@@ -20,8 +20,8 @@ use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 
-/// Ranks the nodes, in one mode or in several that are compared.
-pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report, Failure> {
+/// Stores the graph, if its edges are given.
+pub(super) fn put_edges(options: &PageRank, context: &Context) -> Result<(), Failure> {
     if let Some(path) = &options.edges {
         let input = edges::input(
             path,
@@ -30,6 +30,12 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         )?;
         put(context, &options.name, input.source, input.arrange, input.chunk_bytes)?;
     }
+    Ok(())
+}
+
+/// Ranks the nodes, in one mode or in several that are compared; `None` if the graph was moved
+/// meanwhile.
+pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Option<Report>, Failure> {
     let (plan, mut entries, warnings) = look_up(context, vec![options.name.clone()])?;
     let job =
         Arc::new(Job::new(&page_rank::KERNEL, vec![entries.remove(0)], &Arguments::default())?);
@@ -39,7 +45,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         iterations_max: options.iterations,
     };
     let run_context = RunContext { context, plan, job, ways: options.ways.clone(), ranks };
-    let results = run_context.run_all(None)?;
+    let Some(results) = run_context.run_all_in_place(None)? else { return Ok(None) };
     let ranks = results.outcomes[0].answer.ranks.as_ref().expect("page rank gives ranks");
     let top = top(&ranks.ranks, options.top);
     let more = json!({
@@ -70,7 +76,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         put(context, name, vector(name, ranks), Arrange::Spread, None)?;
         report.result["output"] = name.as_str().into();
     }
-    Ok(report)
+    Ok(Some(report))
 }
 
 /// Returns the nodes with the highest ranks; of equal ranks the lower node comes first.

@@ -369,6 +369,7 @@ mod tests {
             sums: Vec::new(),
             survives: 0,
             protection: None,
+            copy: None,
         }
     }
 

@@ -147,5 +147,6 @@ fn stage(name: &str, shape: Shape) -> Entry {
         sums: Vec::new(),
         survives: 0, // set when it is written
         protection: shape.protection,
+        copy: None,
     }
 }

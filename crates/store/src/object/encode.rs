@@ -10,10 +10,11 @@ use std::rc::Rc;
 use csd_kernels::erasure::Code;
 use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
 
+use super::Error;
 use super::chunk::read_chunk;
+use super::copy::Flow;
 use super::encoding::{Encoded, Encoding, Number, Origin};
 use super::in_drives::InDrives;
-use super::{Error, Progress};
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::layout;
@@ -95,11 +96,12 @@ pub(super) async fn stored(
     array: &Array,
     entry: &Entry,
     (origin, drives): (Option<Origin>, Option<&Rc<InDrives>>),
-    progress: &Progress,
+    flow: &Flow,
 ) -> Result<Encoded, Error> {
     let stripes = entry.stripes().expect("the object is protected");
     let (code, slots) = (stripes.scheme().code(), array.slots().to_vec());
-    let work = Rc::new(Encoding { entry: entry.clone(), origin, stripes, code, slots });
+    let pace = Rc::clone(&flow.pace);
+    let work = Rc::new(Encoding { entry: entry.clone(), origin, stripes, code, slots, pace });
     work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
@@ -123,7 +125,12 @@ pub(super) async fn stored(
         }
         all.sums.extend(encoded.sums);
         all.lost.extend(encoded.lost);
-        progress(chunks.iter().map(|chunk| u64::from(work.entry.layout().chunk_len(*chunk))).sum());
+        if flow.stop.get() {
+            return Err(Error::Stopped);
+        }
+        (flow.progress)(
+            chunks.iter().map(|chunk| u64::from(work.entry.layout().chunk_len(*chunk))).sum(),
+        );
         done += 1;
     }
 }
@@ -166,6 +173,7 @@ impl Encoding {
             let (work, chunk) = (Rc::clone(self), *chunk);
             spawn(Class::Foreground, async move {
                 let (drive, entry) = work.source(stripe, piece)?;
+                work.pace.wait(drive.index, u64::from(entry.layout().chunk_len(chunk))).await;
                 read_chunk(drive, entry, chunk).await
             })
         };
@@ -187,7 +195,8 @@ impl Encoding {
             let work = Rc::clone(self);
             let stored = spawn(Class::Foreground, async move {
                 let drive = work.drive(stripe, piece)?;
-                let (key, _) = work.value(stripe, piece);
+                let (key, length) = work.value(stripe, piece);
+                work.pace.wait(drive.index, length.into()).await;
                 let stored = drive.objects.store(&key, vec![bytes], 0).await;
                 stored.map_err(|error| Error::command(drive, error))
             });

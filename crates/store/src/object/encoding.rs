@@ -12,6 +12,7 @@ use super::Error;
 use crate::array::{Array, Drive, DriveSlot};
 use crate::catalogue::Entry;
 use crate::layout::Stripes;
+use crate::pace::Pace;
 use crate::room;
 
 /// A piece by its number.
@@ -44,6 +45,7 @@ pub(super) struct Encoding {
     pub(super) stripes: Stripes,
     pub(super) code: Code,
     pub(super) slots: Vec<DriveSlot>,
+    pub(super) pace: Rc<Pace>,
 }
 
 impl Encoding {

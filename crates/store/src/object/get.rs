@@ -4,7 +4,7 @@
 //! computed either, nothing more is written, and the rest is read only to name all such bytes;
 //! unless a part of the object is wanted: then zeros stand for them.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -12,7 +12,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, Compute, Job, JoinHandle, compute_fn, spawn};
 
-use super::chunk::{not_stored, read_front};
+use super::chunk::{not_stored, read_chunk, read_front};
+use super::follow;
 use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW, lookup};
 use crate::array::Array;
@@ -120,7 +121,7 @@ fn header(entry: &Entry, form: Form) -> Result<Vec<u8>, Error> {
 
 /// Chunks of an object from its drives, in units that are read together: chunks, or stripes of a
 /// protected object whose stripes are consecutive chunks.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     array: &'a Array,
     entry: Rc<Entry>,
     layout: Layout,
@@ -131,13 +132,19 @@ struct Reader<'a> {
     is_partial: bool,
     /// Reason why a chunk can neither be read nor computed.
     first_loss: Cell<Option<String>>,
+    /// The object where it was moved to meanwhile, once it was looked for.
+    moved: OnceCell<Option<Moved>>,
 }
 
+/// An object that was moved while it was read, with its pieces if it is protected.
+type Moved = (Rc<Entry>, Option<Rc<Pieces>>);
+
 /// A unit that is being read.
-type Reading = JoinHandle<Vec<Result<Buffer, Error>>>;
+pub(super) type Reading = JoinHandle<Vec<Result<Buffer, Error>>>;
 
 impl<'a> Reader<'a> {
-    fn new(array: &'a Array, entry: &Rc<Entry>, is_partial: bool) -> Self {
+    /// Returns a reader; if it `is_partial`, zeros may stand for lost bytes.
+    pub(super) fn new(array: &'a Array, entry: &Rc<Entry>, is_partial: bool) -> Self {
         let (layout, pieces) = (entry.layout(), Pieces::new(array, entry));
         let unit = match (&pieces, &layout) {
             (Some(pieces), Layout::Spread(_)) if pieces.stripes().count() > 0 => {
@@ -145,21 +152,29 @@ impl<'a> Reader<'a> {
             }
             _ => 1,
         };
-        let first_loss = Cell::default();
-        Self { array, entry: Rc::clone(entry), layout, pieces, unit, is_partial, first_loss }
+        let (entry, first_loss, moved) = (Rc::clone(entry), Cell::default(), OnceCell::new());
+        Self { array, entry, layout, pieces, unit, is_partial, first_loss, moved }
     }
 
-    fn units(&self) -> u32 {
+    /// Returns the number of units.
+    pub(super) fn units(&self) -> u32 {
         self.layout.chunks().div_ceil(self.unit)
     }
 
+    /// Returns the chunks of a unit.
+    pub(super) fn chunks(&self, unit: u32) -> Range<u32> {
+        let first = unit * self.unit;
+        first..self.layout.chunks().min(first + self.unit)
+    }
+
     /// Returns the number of units that are read ahead.
-    fn ahead(&self) -> usize {
+    pub(super) fn ahead(&self) -> usize {
         (WINDOW * self.entry.members.len()).div_ceil(self.unit as usize)
     }
 
-    /// Begins to read a unit.
-    fn begin(&self, unit: u32) -> Result<Reading, Error> {
+    /// Begins to read a unit. The caller compares chunks of an object without protection with their
+    /// digests.
+    pub(super) fn begin(&self, unit: u32) -> Result<Reading, Error> {
         if let Some(pieces) = &self.pieces {
             let (pieces, is_stripe) = (Rc::clone(pieces), self.unit > 1);
             return Ok(spawn(Class::Foreground, async move {
@@ -183,6 +198,39 @@ impl<'a> Reader<'a> {
                 _ => error,
             })]
         }))
+    }
+
+    /// Returns the chunks of a unit, those that could not be read from where the object is now.
+    pub(super) async fn read(&self, unit: u32, reading: Reading) -> Vec<Result<Buffer, Error>> {
+        let mut read = reading.await;
+        for (chunk, read) in self.chunks(unit).zip(&mut read) {
+            if let Err(error) = read
+                && let Some(moved) = self.moved(error).await
+            {
+                *read = self.read_moved(moved, chunk).await;
+            }
+        }
+        read
+    }
+
+    /// Returns the object where it was moved to, if the first such error shows that it was.
+    async fn moved(&self, error: &Error) -> Option<&Moved> {
+        if self.moved.get().is_none() {
+            let entry = follow::after(self.array, &self.entry, error).await.map(Rc::new);
+            let moved = entry.map(|entry| (Rc::clone(&entry), Pieces::new(self.array, &entry)));
+            let _another = self.moved.set(moved);
+        }
+        self.moved.get()?.as_ref()
+    }
+
+    async fn read_moved(&self, (entry, pieces): &Moved, chunk: u32) -> Result<Buffer, Error> {
+        match pieces {
+            Some(pieces) => pieces.chunk(chunk).await,
+            None => {
+                let member = entry.members[entry.layout().member(chunk)];
+                read_chunk(&**self.array.drive(member.into())?, entry, chunk).await
+            }
+        }
     }
 
     /// Returns the CRC-32C with which a chunk is still to be compared.
@@ -239,8 +287,8 @@ async fn copy(
     let mut writing = write(writer, header, Vec::new(), Vec::new());
     let mut pending: VecDeque<Reading> = VecDeque::new();
     let (ahead, mut lost) = (reader.ahead(), Vec::new());
-    // The next unit to read, and the next chunk to write.
-    let (mut next, mut written) = (0, 0);
+    // The next unit to read, the next one that arrives, and the next chunk to write.
+    let (mut next, mut unit, mut written) = (0, 0, 0);
     loop {
         let mut top_up = |pending: &mut VecDeque<_>| {
             while next < reader.units() && pending.len() < ahead {
@@ -251,9 +299,10 @@ async fn copy(
         };
         top_up(&mut pending)?;
         let first = match pending.pop_front() {
-            Some(read) => Some(reader.admit(read.await, &mut lost)?),
+            Some(read) => Some(reader.admit(reader.read(unit, read).await, &mut lost)?),
             None => None,
         };
+        unit += 1;
         // Drives have sent more during this write; everything that has arrived is written at once.
         let outcome = writing.await.map_err(|_| Error::Lane)?;
         // The chunks' memory is freed on this thread, which receives the next ones: a thread reuses
@@ -277,8 +326,8 @@ async fn copy(
             && pending.front().is_some_and(JoinHandle::is_finished)
             && let Some(read) = pending.pop_front()
         {
-            arrived.extend(reader.admit(read.await, &mut lost)?);
-            units += 1;
+            arrived.extend(reader.admit(reader.read(unit, read).await, &mut lost)?);
+            (unit, units) = (unit + 1, units + 1);
         }
         top_up(&mut pending)?;
         progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());

@@ -1,15 +1,18 @@
-//! Objects: put, get, list, look up, protect, remove, reclaim.
+//! Objects: put, get, list, look up, protect, rebalance, remove, reclaim.
 //!
 //! Objects are streamed: at most a few chunks per drive are in memory. A sealed object is never
 //! overwritten. Invariants: an object is sealed only after all its chunks were acknowledged; a get
 //! succeeds only if all bytes hash to the digest in the entry.
 
 mod arrange;
+mod change;
 mod chunk;
+mod copy;
 mod cut;
 mod draft;
 mod encode;
 mod encoding;
+mod follow;
 mod get;
 mod in_drives;
 mod list;
@@ -19,9 +22,9 @@ mod pieces;
 mod protect;
 mod put;
 mod range;
+mod rebalance;
 mod reclaim;
 mod remove;
-mod respread;
 mod way;
 mod writer;
 
@@ -36,6 +39,7 @@ pub use crate::error::Error;
 pub use arrange::Arrange;
 pub use cut::graph_starts;
 pub use draft::Stored;
+pub use follow::moved;
 pub use get::{Form, GetOptions, Got, Sink, get};
 pub use list::{Listed, list};
 pub use pages::PAGE_BYTES;
@@ -44,6 +48,7 @@ pub use pieces::read_piece;
 pub use protect::{Protected, protect};
 pub use put::{PutOptions, put};
 pub use range::read;
+pub use rebalance::{Limits, Rebalanced, lies_on, rebalance};
 pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 pub use way::{Account, Encode, Model, Moved};
@@ -53,7 +58,7 @@ pub(crate) use draft::{Draft, Shape};
 pub(crate) use get::or_removed;
 pub(crate) use pieces::Pieces;
 pub(crate) use reclaim::objects_on;
-pub(crate) use remove::sweep_all;
+pub(crate) use remove::sweep_ids;
 
 /// Callback for the number of bytes done since the last call; may be called on any core.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;

@@ -4,11 +4,13 @@
 
 use std::rc::Rc;
 
+use super::copy::Flow;
 use super::encoding::Number;
 use super::in_drives::InDrives;
-use super::{Error, Progress, encode};
+use super::writer::Finished;
+use super::{Error, encode};
 use crate::array::Array;
-use crate::catalogue::{Entry, Missing, PIECES_MAX, Parity, Protection};
+use crate::catalogue::{Entry, Missing, PIECES_MAX, Parity, Placement, Protection};
 use crate::layout::{self, Scheme, Stripes};
 
 /// Returns the protection of an object on these members, without parity.
@@ -22,14 +24,7 @@ pub(super) fn plan(
 ) -> Result<Option<Protection>, Error> {
     let Some(scheme) = scheme else { return Ok(None) };
     let slots = array.slots().len();
-    if scheme.pieces() > slots {
-        let why = format!(
-            "{scheme} needs {} drives, and the array has {slots}: choose fewer pieces, or add \
-             drives with `csd array add`",
-            scheme.pieces()
-        );
-        return Err(Error::Protection { why });
-    }
+    check_fit(scheme, slots)?;
     let needed = layout::width(scheme, members.len()) + 1;
     array.require(needed)?;
     let mut group: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
@@ -42,12 +37,28 @@ pub(super) fn plan(
     Ok(Some(Protection { scheme, epoch: 0, group, parity: None }))
 }
 
+/// Checks that so many drives suffice for a code.
+///
+/// # Errors
+/// [`Error::Protection`].
+pub(super) fn check_fit(scheme: Scheme, drives: usize) -> Result<(), Error> {
+    if scheme.pieces() <= drives {
+        return Ok(());
+    }
+    let why = format!(
+        "{scheme} needs {} drives, and the array has {drives}: choose fewer pieces, or add drives \
+         with `csd array add`",
+        scheme.pieces()
+    );
+    Err(Error::Protection { why })
+}
+
 fn small(index: usize) -> u16 {
     u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
-/// Adds parity that was written under the entry's own epoch; it has these sums, and these pieces
-/// of the object are missing.
+/// Adds parity that was written under the protection's epoch, or the entry's own if it has none; it
+/// has these sums, and these pieces of the object are missing.
 ///
 /// # Errors
 /// [`Error::Thin`] if a stripe has too few durable pieces; [`Error::Protection`] for too many.
@@ -69,7 +80,9 @@ pub(super) fn add(entry: &mut Entry, sums: Vec<u32>, lost: Vec<Number>) -> Resul
     check_size(entry)?;
     let epoch = entry.epoch;
     let protection = entry.protection.as_mut().expect("the object is protected");
-    protection.epoch = epoch;
+    if protection.epoch == 0 {
+        protection.epoch = epoch;
+    }
     protection.parity = Some(Parity { sums, missing });
     Ok(())
 }
@@ -117,9 +130,30 @@ pub(super) async fn encode(
     array: &Array,
     entry: &mut Entry,
     drives: Option<&Rc<InDrives>>,
-    progress: &Progress,
+    flow: &Flow,
 ) -> Result<(), Error> {
-    let encoded = encode::stored(array, entry, (None, drives), progress).await?;
+    let encoded = encode::stored(array, entry, (None, drives), flow).await?;
     entry.sums = encoded.chunk_sums;
     add(entry, encoded.sums, encoded.lost)
+}
+
+/// Completes the entry of an object whose chunks were written, and encodes it now if it is
+/// protected and its parity was not written with the chunks.
+///
+/// # Errors
+/// As [`add`] and [`encode`].
+pub(super) async fn complete(
+    array: &Array,
+    entry: &mut Entry,
+    finished: Finished,
+    flow: &Flow,
+) -> Result<(), Error> {
+    if let (Placement::Block(all), Some(extents)) = (&mut entry.placement, finished.extents) {
+        *all = extents;
+    }
+    match finished.parity {
+        Some(written) => add(entry, written, finished.missing),
+        None if entry.protection.is_some() => encode(array, entry, None, flow).await,
+        None => Ok(()),
+    }
 }

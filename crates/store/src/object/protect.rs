@@ -6,21 +6,20 @@
 //! object is spread.
 //!
 //! Before `csd protect` writes a piece, it writes an entry of the next epoch that announces the
-//! parity; the names of the pieces carry this epoch. A second entry makes the parity count. An
-//! interrupted command therefore leaves an object as readable as before, and pieces whose names no
-//! later command uses; the next one, `csd rm` and `csd array reclaim` delete them. Invariant:
-//! parity counts only if every stripe has one durable piece more than its data.
+//! parity; the names of the pieces carry this epoch. A second entry makes the parity count
+//! ([`super::change`]). Invariant: parity counts only if every stripe has one durable piece more
+//! than its data.
 
 use std::rc::Rc;
 
-use csd_reactor::random_bytes;
-
+use super::change::{self, Change};
+use super::copy::{self, Flow};
 use super::draft::{Stored, thinned};
 use super::in_drives::InDrives;
 use super::way::{Account, Encode, Model};
-use super::{Error, Progress, check_name, parity, remove, respread};
+use super::{Error, Progress, check_name, parity, remove};
 use crate::array::Array;
-use crate::catalogue::{self, Entry, Placement, State};
+use crate::catalogue::{Entry, Placement};
 use crate::layout::Scheme;
 
 /// A protected object, and how it was encoded.
@@ -46,50 +45,34 @@ pub async fn protect(
 ) -> Result<Protected, Error> {
     check_name(name)?;
     let before_bytes = crossed(array);
-    let ground = catalogue::settle(array, name).await?;
-    let sealed = ground.found.newest().filter(|entry| entry.state == State::Sealed);
-    let Some(before) = sealed.cloned() else {
-        return Err(Error::Missing { name: name.to_owned() });
-    };
+    let (before, ground) = change::look(array, name).await?;
     let mut warnings = array.down();
     if let Some((protection, parity)) = before.protected() {
         let missing = parity.missing.count();
         if protection.scheme != scheme || missing > 0 {
             return Err(already(name, protection.scheme, missing));
         }
-        let is_same = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(&before);
-        let mut entry = before.clone();
-        // The last entry of an interrupted command may be on too few drives.
-        let holders = ground.found.answers.iter().filter(is_same).count();
-        if holders < catalogue::holders_needed(array, &before) {
-            random_bytes(&mut entry.writer);
-            warnings.extend(catalogue::write(array, &mut entry, &ground).await?);
-        }
+        let (entry, more) = change::confirm(array, &ground, before).await?;
+        warnings.extend(more);
         return Ok(Protected { stored: Stored { entry, warnings }, account: None });
     }
     let mut entry = before.clone();
-    entry.protection = match before.whole {
-        true => parity::plan(array, &respread::members(array, &before)?, Some(scheme))?,
-        false => parity::plan(array, &before.members, Some(scheme))?,
-    };
+    let members = if before.whole { voters(array, &before)? } else { before.members.clone() };
+    entry.protection = parity::plan(array, &members, Some(scheme))?;
+    entry.copy = before.whole.then(copy::new_id);
     parity::check_size(&entry)?;
-    random_bytes(&mut entry.writer);
-    warnings.extend(catalogue::write(array, &mut entry, &ground).await?);
-    // Pieces of an interrupted command. Those on drives that are down are left to a reclaim.
-    for left in before.ids().into_iter().filter(|id| *id != before.id) {
-        let _left = remove::sweep(array, left).await;
-    }
-    let begun = entry.clone();
-    let sealed = match encoded(array, &mut entry, encode, progress).await {
-        Ok(encoded) => seal(array, &begun, &mut entry).await.map(|more| (encoded, more)),
+    let is_moved = entry.copy.is_some();
+    let mut change = Change::begin(array, (before, &ground), &mut entry).await?;
+    warnings.append(&mut change.warnings);
+    let former = entry.id;
+    let sealed = match encoded(array, &mut entry, members, encode, progress).await {
+        Ok(encoded) => change.seal(array, &mut entry).await.map(|more| (encoded, more)),
         Err(error) => Err(error),
     };
     match sealed {
         Ok(((mut account, helped), more)) => {
             warnings.extend(more);
-            if entry.id != begun.id
-                && let Err(error) = remove::sweep(array, begun.id).await
-            {
+            if is_moved && let Err(error) = remove::sweep_ids(array, vec![former]).await {
                 warnings.push(format!("its former chunks are not all deleted: {error}"));
             }
             warnings.extend(thinned(&entry));
@@ -99,21 +82,33 @@ pub async fn protect(
         }
         Err(error) => {
             // The user must see the first error, not one of the clean-up.
-            let _cleaned = withdraw(array, &begun, &before).await;
+            let _cleaned = change.withdraw(array).await;
             Err(error)
         }
     }
 }
 
-/// Encodes an object whose parity is announced, and completes its entry. Returns the account, so
-/// far without the bytes that crossed, and warnings about drives that did not encode.
+/// Returns the drives over which a whole object is spread.
+///
+/// # Errors
+/// [`Error::Array`] if its own drive is down.
+fn voters(array: &Array, entry: &Entry) -> Result<Vec<u16>, Error> {
+    array.drive(entry.members[0].into())?;
+    let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
+    Ok(array.voters().iter().map(|drive| small(drive.index)).collect())
+}
+
+/// Encodes an object whose parity is announced, spread over `members` if it is whole, and completes
+/// its entry. Returns the account, so far without the bytes that crossed, and warnings about drives
+/// that did not encode.
 async fn encoded(
     array: &Array,
     entry: &mut Entry,
+    members: Vec<u16>,
     encode: Encode,
     progress: &Progress,
 ) -> Result<(Account, Vec<String>), Error> {
-    let moved = entry.whole.then(|| respread::moved(array, entry)).transpose()?;
+    let moved = entry.whole.then(|| copy::planned(entry, members, false)).transpose()?;
     let model = model(array, entry, moved.as_ref());
     let by = match encode {
         // A late write of a peer could reach blocks that belong to another object by then.
@@ -122,9 +117,13 @@ async fn encoded(
         chosen => chosen,
     };
     let drives = (by == Encode::Drives).then(Rc::<InDrives>::default);
-    match moved {
-        Some(moved) => respread::spread(array, entry, moved, drives.as_ref(), progress).await?,
-        None => parity::encode(array, entry, drives.as_ref(), progress).await?,
+    let flow = Flow::free(array, progress);
+    match (moved, &drives) {
+        (Some(moved), Some(drives)) => {
+            copy::make_in_drives(array, entry, moved, drives, &flow).await?
+        }
+        (Some(moved), None) => copy::make(array, entry, moved, &flow).await?,
+        (None, drives) => parity::encode(array, entry, drives.as_ref(), &flow).await?,
     }
     let helped = drives.iter().flat_map(|drives| drives.warnings()).collect();
     let stripes_here = drives.map_or(0, |drives| drives.encoded_here());
@@ -154,32 +153,4 @@ fn already(name: &str, scheme: Scheme, missing: u64) -> Error {
         ),
     };
     Error::Protection { why }
-}
-
-/// Writes the entry with its parity, if no other writer has changed the name.
-async fn seal(array: &Array, begun: &Entry, entry: &mut Entry) -> Result<Vec<String>, Error> {
-    let ground = catalogue::settle(array, &begun.name).await?;
-    if !ground.is_of(begun) {
-        return Err(Error::Overtaken { name: begun.name.clone() });
-    }
-    catalogue::write(array, entry, &ground).await
-}
-
-/// Deletes what a failed command has written, and makes the entry as it was.
-async fn withdraw(array: &Array, begun: &Entry, before: &Entry) -> Result<(), Error> {
-    let ground = catalogue::settle(array, &begun.name).await?;
-    let is_sealed = ground.found.newest().is_some_and(|newest| newest.protected().is_some());
-    if is_sealed && ground.is_of(begun) {
-        return Ok(());
-    }
-    for left in begun.ids().into_iter().filter(|id| *id != begun.id) {
-        remove::sweep(array, left).await?;
-    }
-    if ground.is_of(begun) {
-        let mut restored = before.clone();
-        restored.protection = None;
-        random_bytes(&mut restored.writer);
-        catalogue::write(array, &mut restored, &ground).await?;
-    }
-    Ok(())
 }

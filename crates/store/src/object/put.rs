@@ -7,13 +7,14 @@
 use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::arrange::Arrange;
+use super::copy::Flow;
 use super::cut::{Cutter, Packed, Packer, Read};
 use super::draft::{Draft, Shape, Stored};
 use super::encode::{Encoder, Piece};
 use super::writer::Writer;
 use super::{Error, Progress, parity};
 use crate::array::Array;
-use crate::catalogue::{Entry, On, Placement};
+use crate::catalogue::{Entry, On};
 use crate::layout::{self, Parts, Scheme};
 use crate::room;
 use crate::source::Source;
@@ -127,9 +128,6 @@ async fn fill(
     let finished = writer.finish().await;
     let (reader, packed) = sent?;
     let finished = finished?;
-    if let (Placement::Block(all), Some(extents)) = (&mut entry.placement, finished.extents) {
-        *all = extents;
-    }
     entry.bytes = packed.bytes;
     entry.shape = reader.source.shape();
     entry.digest = *reader.hasher.finalize().as_bytes();
@@ -141,11 +139,7 @@ async fn fill(
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
         None => None,
     };
-    match finished.parity {
-        Some(written) => parity::add(entry, written, finished.missing),
-        None if entry.protection.is_some() => parity::encode(array, entry, None, &silent()).await,
-        None => Ok(()),
-    }
+    parity::complete(array, entry, finished, &Flow::free(array, &silent())).await
 }
 
 /// Sends `first` and all following chunks; returns the reader and the layout of the chunks.

@@ -2,7 +2,7 @@
 //!
 //! Reads the chunks that hold these bytes and no others, each one whole: only then does the drive
 //! check its checksum. A part of an object has no digest to compare with. Lost chunks of a
-//! protected object are computed.
+//! protected object are computed, and those of an object that was moved are read where it is now.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,6 +11,7 @@ use std::rc::Rc;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::chunk::read_chunk;
+use super::follow;
 use super::get::or_removed;
 use super::pieces::Pieces;
 use super::{Error, WINDOW};
@@ -29,7 +30,10 @@ pub async fn read(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec
     }
     match copy(array, entry, bytes.start..end).await {
         Ok(read) => Ok(read),
-        Err(error) => Err(or_removed(array, entry, error).await),
+        Err(error) => match follow::after(array, entry, &error).await {
+            Some(moved) => copy(array, &moved, bytes.start..end).await,
+            None => Err(or_removed(array, entry, error).await),
+        },
     }
 }
 

@@ -53,7 +53,7 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
         Err(Error::Full { .. }) => {
             // No space even for a tombstone, so the chunks must go first. If this is interrupted,
             // the object is still listed although chunks are missing, and it can be removed again.
-            sweep_all(array, &before).await?;
+            sweep_ids(array, before.ids()).await?;
             warnings.extend(write_when_room(array, &mut tombstone, &ground).await?);
         }
         Err(error) => return Err(error),
@@ -69,7 +69,7 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
 /// Cleans up after a failed put: deletes its chunks, and replaces its staged entry by a tombstone.
 pub(super) async fn abandon(array: &Array, staged: &Entry) -> Result<(), Error> {
     // These chunks belong to this put only, whichever writer owns the name now.
-    sweep_all(array, staged).await?;
+    sweep_ids(array, staged.ids()).await?;
     let ground = catalogue::settle(array, &staged.name).await?;
     if !ground.is_of(staged) {
         return Ok(());
@@ -98,19 +98,35 @@ async fn write_when_room(
 /// As [`sweep`].
 pub(super) async fn sweep_after(array: &Array, before: &Entry) -> Result<(), Error> {
     // Its put or a repair may still be running, and its blocks must not be reused before it stops.
-    let has_writer = before.state == State::Staged || before.protection.is_some();
+    let has_writer =
+        before.state == State::Staged || before.protection.is_some() || before.copy.is_some();
     if has_writer && before.placement != Placement::Kv {
         sleep(GRACE).await;
     }
-    sweep_all(array, before).await
+    sweep_ids(array, before.ids()).await
 }
 
-/// Deletes everything that is stored for an object on the drives that are up.
+/// Deletes the pieces that an interrupted command has left, and that the entry which was written
+/// since does not name. Those on drives that are down are left to a reclaim.
+pub(super) async fn sweep_left(array: &Array, before: &Entry, written: &Entry) {
+    let named = written.ids();
+    let left: Vec<ObjectId> = before.ids().into_iter().filter(|id| !named.contains(id)).collect();
+    if left.is_empty() {
+        return;
+    }
+    // That command may still be running, and finds out when it looks at its name.
+    if before.copy.is_some() && before.placement != Placement::Kv {
+        sleep(GRACE).await;
+    }
+    let _left = sweep_ids(array, left).await;
+}
+
+/// Deletes everything that is stored under these identifiers on the drives that are up.
 ///
 /// # Errors
 /// As [`sweep`].
-pub(crate) async fn sweep_all(array: &Array, entry: &Entry) -> Result<(), Error> {
-    for id in entry.ids() {
+pub(crate) async fn sweep_ids(array: &Array, ids: Vec<ObjectId>) -> Result<(), Error> {
+    for id in ids {
         sweep(array, id).await?;
     }
     Ok(())
@@ -162,6 +178,7 @@ fn spent(mut tombstone: Entry) -> Entry {
     tombstone.parts = None;
     tombstone.sums = Vec::new();
     tombstone.protection = None;
+    tombstone.copy = None;
     tombstone.placement = Placement::Kv;
     tombstone
 }

@@ -19,6 +19,7 @@ use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Dealer};
+use crate::pace::Pace;
 use crate::piece::Spot;
 use crate::room;
 
@@ -37,6 +38,8 @@ pub(super) struct Writer<'a> {
     parity: Option<Parities>,
     /// Page lists, if pages get checksums.
     lists: Option<Lists>,
+    /// Rate at which drives are written, if it is limited.
+    pub(super) pace: Option<Rc<Pace>>,
 }
 
 /// Outcome of the pieces in flight.
@@ -108,7 +111,7 @@ impl<'a> Writer<'a> {
         });
         let (entry, outcome, checked) = (entry.clone(), Rc::default(), now());
         let lists = page_bytes.map(Lists::new);
-        Ok(Self { array, entry, lanes, outcome, checked, chunks: 0, parity, lists })
+        Ok(Self { array, entry, lanes, outcome, checked, chunks: 0, parity, lists, pace: None })
     }
 
     /// Checks from time to time that this put still owns the name: if not, its units of the block
@@ -166,6 +169,9 @@ impl<'a> Writer<'a> {
 
     async fn send_to(&mut self, lane: usize, number: Number, piece: Buffer) -> Result<(), Error> {
         let permit = self.lanes[lane].window.acquire(1).await;
+        if let Some(pace) = &self.pace {
+            pace.wait(self.lanes[lane].drive.index, piece.len() as u64).await;
+        }
         self.check().await?;
         if let Some(error) = self.outcome.failure.borrow_mut().take() {
             return Err(error);

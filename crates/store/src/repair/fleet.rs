@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_kernels::verify;
-use csd_reactor::{Instant, now, sleep_until};
 
 use crate::array::{Array, Drive};
 use crate::catalogue;
 use crate::error::Error;
-use crate::piece::read_by;
+use crate::pace::Pace;
 use crate::run::program_index;
 
 /// Drives of an array, by index.
@@ -27,9 +26,7 @@ pub(super) struct Fleet {
     failures: RefCell<BTreeMap<usize, String>>,
     /// Index of the program `verify` of each drive, once it is known.
     programs: Vec<Cell<Option<u16>>>,
-    /// Times from which drives may be used again.
-    free_at: Vec<Cell<Instant>>,
-    bytes_per_s: Option<u64>,
+    pace: Pace,
 }
 
 impl Fleet {
@@ -56,8 +53,7 @@ impl Fleet {
             away: RefCell::new(away),
             failures: RefCell::default(),
             programs: slots.iter().map(|_| Cell::new(None)).collect(),
-            free_at: slots.iter().map(|_| Cell::new(now())).collect(),
-            bytes_per_s,
+            pace: Pace::new(slots.len(), bytes_per_s),
         }
     }
 
@@ -136,9 +132,6 @@ impl Fleet {
 
     /// Waits until a drive may read or write so many bytes more.
     pub(super) async fn pace(&self, index: usize, bytes: u64) {
-        let Some(rate) = self.bytes_per_s else { return };
-        let begin = self.free_at[index].get().max(now());
-        self.free_at[index].set(read_by(begin, bytes, rate));
-        sleep_until(begin).await;
+        self.pace.wait(index, bytes).await;
     }
 }

@@ -222,7 +222,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 Some(Revised::Moved) => continue,
                 Some(Revised::Gone) => {
                     // With the units that it has just got.
-                    object::sweep_all(self.array, &entry).await?;
+                    object::sweep_ids(self.array, entry.own_ids()).await?;
                     return Ok(None);
                 }
             }
@@ -341,7 +341,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
             Err(error) => return Err(error),
             Ok(Revised::Gone) => {
                 subject.is_gone.set(true);
-                object::sweep_all(self.array, &subject.entry).await?;
+                object::sweep_ids(self.array, subject.entry.own_ids()).await?;
             }
         }
         Ok(())

@@ -59,7 +59,12 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
             work::worker(&*context, member, limits, || true, execute).await
         });
     }
-    work::together(workers).await
+    let done = work::together(workers).await?;
+    // Blocks that were given away meanwhile may have held other bytes by then.
+    match link.run(async |drive| check_units(&job.inputs, member, drive).await).await {
+        Err(error) if !is_lost(&error) => Err(error),
+        _ => Ok(done),
+    }
 }
 
 /// Checks that a drive has not forgotten whose its blocks are: an emptied one reads as zeros, or as
@@ -71,7 +76,8 @@ async fn check_units(inputs: &[Entry], member: usize, drive: &Drive) -> Result<(
         let units = extent::units_of(&extents[member], bytes.div_ceil(UNIT_BYTES));
         for unit in units.first().into_iter().chain(units.last()) {
             if extent::owner(drive, *unit).await? != Some(entry.id) {
-                let why = "its blocks there are no longer its own: the drive was emptied";
+                let why = "its blocks there are no longer its own: the drive was emptied, or the \
+                           object removed or moved";
                 let (drive, object, why) = (drive.name.clone(), entry.name.clone(), why.to_owned());
                 return Err(Error::Corrupt { drive, object, why });
             }
@@ -241,6 +247,7 @@ mod tests {
             sums: Vec::new(),
             survives: 0,
             protection: None,
+            copy: None,
         }
     }
 

@@ -26,7 +26,8 @@ pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 const MAGIC: [u8; 4] = *b"CSDC";
 /// Version of an entry without digests of its chunks and without protection.
 const VERSION: u16 = 1;
-/// Version of an entry with digests of its chunks, a protection, or losses that it survives.
+/// Version of an entry with digests of its chunks, a protection, losses that it survives, or a
+/// copy.
 const VERSION_WITH_SUMS: u16 = 2;
 /// First byte of a catalogue key.
 pub const KEY_PREFIX: u8 = 0x01;
@@ -123,6 +124,8 @@ pub struct Entry {
     pub survives: u8,
     /// Erasure code of the object, if it has one.
     pub protection: Option<Protection>,
+    /// Identifier of a copy of the object on other drives, while it is being written.
+    pub copy: Option<ObjectId>,
 }
 
 /// Reason why bytes are not a valid entry.
@@ -172,6 +175,21 @@ impl Entry {
         self.bytes / self.element.bytes() as u64
     }
 
+    /// Returns true if both entries are known to be of the same bytes, in the same chunks.
+    pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
+        let described = |entry: &Self| {
+            (entry.element, entry.shape.clone(), entry.bytes, entry.chunk_bytes, entry.digest)
+        };
+        let parts = |entry: &Self| {
+            let parts = entry.parts.as_ref().map(Parts::parts)?;
+            Some(parts.iter().map(|part| (part.bytes, part.mark)).collect::<Vec<_>>())
+        };
+        let has_same_sums = !other.sums.is_empty() && self.sums == other.sums;
+        described(self) == described(other)
+            && parts(self) == parts(other)
+            && (self.has_digest() || has_same_sums)
+    }
+
     /// Returns the encoded entry.
     ///
     /// # Panics
@@ -180,7 +198,7 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
         out.extend_from_slice(&MAGIC);
-        let is_plain = self.sums.is_empty() && self.protection.is_none() && self.survives == 0;
+        let is_plain = self.sums.is_empty() && self.protection.is_none() && !self.has_flags();
         let version = if is_plain { VERSION } else { VERSION_WITH_SUMS };
         out.extend_from_slice(&version.to_le_bytes());
         out.push(state_code(self.state));
@@ -212,6 +230,7 @@ impl Entry {
         }
         self.sums.iter().for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()));
         self.encode_protection(&mut out);
+        self.copy.iter().for_each(|copy| out.extend_from_slice(&copy.0));
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -296,9 +315,11 @@ impl Entry {
             sums,
             survives: header.survives(),
             protection: None,
+            copy: None,
         };
         entry.check_layout(chunks)?;
         entry.protection = header.rest(input, &entry)?;
+        entry.copy = header.copy(input)?;
         if !input.0.is_empty() {
             return Err(Malformed("bytes after its end"));
         }

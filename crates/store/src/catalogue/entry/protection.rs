@@ -20,6 +20,8 @@ const HAS_PARITY: u8 = 1;
 const HAS_MISSING: u8 = 2;
 /// The entry has no sums of chunks.
 const NO_SUMS: u8 = 4;
+/// The entry announces a copy.
+const HAS_COPY: u8 = 8;
 /// Most losses that a code survives.
 const SURVIVES_MAX: u8 = 16;
 
@@ -131,19 +133,28 @@ impl Entry {
         Some(derived(b"parity", self.id, self.parity_epoch()?))
     }
 
-    /// Returns the identifier that a whole object gets while it is spread to be protected.
-    #[must_use]
-    pub fn moved_id(&self) -> Option<ObjectId> {
-        let epoch = self.parity_epoch().filter(|_| self.whole)?;
-        Some(derived(b"moved", self.id, epoch))
-    }
-
-    /// Returns the identifiers in the names of everything that is stored for the object.
+    /// Returns the identifiers in the names of everything that is stored for the object, and for
+    /// a copy that is being written.
     #[must_use]
     pub fn ids(&self) -> Vec<ObjectId> {
-        let parity = |id: ObjectId| Some(derived(b"parity", id, self.parity_epoch()?));
-        let data = [Some(self.id), self.moved_id()].into_iter().flatten();
-        data.flat_map(|id| [Some(id), parity(id)]).flatten().collect()
+        let copy = self.copy.into_iter().flat_map(|copy| self.ids_of(copy));
+        self.own_ids().into_iter().chain(copy).collect()
+    }
+
+    /// Returns the identifiers in the names of the object's own pieces.
+    #[must_use]
+    pub fn own_ids(&self) -> Vec<ObjectId> {
+        self.ids_of(self.id)
+    }
+
+    fn ids_of(&self, id: ObjectId) -> Vec<ObjectId> {
+        let parity = self.parity_epoch().map(|epoch| derived(b"parity", id, epoch));
+        [Some(id), parity].into_iter().flatten().collect()
+    }
+
+    /// Returns true if the header's flags count, although there is no protection.
+    pub(super) fn has_flags(&self) -> bool {
+        self.survives > 0 || self.copy.is_some()
     }
 
     fn parity_epoch(&self) -> Option<u64> {
@@ -165,8 +176,9 @@ impl Entry {
     pub(super) fn protection_header(&self) -> [u8; 10] {
         let mut header = [0; 10];
         header[5] = self.survives;
+        header[4] = if self.copy.is_some() { HAS_COPY } else { 0 };
         let Some(protection) = &self.protection else {
-            header[4] = if self.survives > 0 && self.sums.is_empty() { NO_SUMS } else { 0 };
+            header[4] |= if self.has_flags() && self.sums.is_empty() { NO_SUMS } else { 0 };
             return header;
         };
         let scheme = protection.scheme;
@@ -179,7 +191,7 @@ impl Entry {
             (HAS_MISSING, parity.is_some_and(|parity| !parity.missing.0.is_empty())),
             (NO_SUMS, self.sums.is_empty()),
         ];
-        header[4] = flags.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).sum();
+        header[4] += flags.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).sum::<u8>();
         header
     }
 
@@ -228,7 +240,7 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn parse(bytes: [u8; 10], has_version: bool) -> Result<Self, Malformed> {
         let [data, parity, low, high, flags, survives, rest @ ..] = bytes;
-        if rest != [0; 4] || flags > HAS_PARITY | HAS_MISSING | NO_SUMS {
+        if rest != [0; 4] || flags > HAS_PARITY | HAS_MISSING | NO_SUMS | HAS_COPY {
             return Err(Malformed("reserved bytes are not zero"));
         }
         let group = u16::from_le_bytes([low, high]).into();
@@ -238,7 +250,8 @@ impl Header {
         if survives > SURVIVES_MAX {
             return Err(Malformed("more losses than a code survives"));
         }
-        let known = if survives > 0 { NO_SUMS } else { 0 };
+        let has_flags = survives > 0 || flags & HAS_COPY != 0;
+        let known = if has_flags { NO_SUMS | HAS_COPY } else { 0 };
         if data == 0 && parity == 0 && group == 0 && flags & !known == 0 {
             return Ok(Self { scheme: None, group, flags, survives });
         }
@@ -257,11 +270,19 @@ impl Header {
 
     /// Returns true if the entry has sums of so many chunks.
     pub(super) fn has_sums(&self, chunks: u32) -> Result<bool, Malformed> {
-        let has_flag = self.scheme.is_some() || self.survives > 0;
+        let has_flag = self.scheme.is_some() || self.survives > 0 || self.flags & HAS_COPY != 0;
         match (has_flag, self.flags & NO_SUMS == 0) {
             (false, _) => Ok(true),
             (true, true) if chunks == 0 => Err(Malformed("sums of no chunk")),
             (true, has_sums) => Ok(has_sums),
+        }
+    }
+
+    /// Parses the identifier of a copy, which comes last.
+    pub(super) fn copy(&self, input: &mut Cursor<'_>) -> Result<Option<ObjectId>, Malformed> {
+        match self.flags & HAS_COPY {
+            0 => Ok(None),
+            _ => Ok(Some(ObjectId(input.array()?))),
         }
     }
 

@@ -29,6 +29,7 @@ struct Golden {
     #[serde(default)]
     survives: u8,
     protection: Option<GoldenProtection>,
+    copy: Option<String>,
 }
 
 #[derive(serde::Deserialize)]
@@ -105,6 +106,7 @@ impl Golden {
             whole,
             survives: self.survives,
             protection: self.protection.map(GoldenProtection::protection),
+            copy: self.copy.map(|copy| ObjectId(unhex(&copy))),
         }
     }
 }
@@ -205,7 +207,7 @@ fn keys_of_names_chunks_and_claims_are_apart() {
 
 #[test]
 fn contradictions_of_a_protection_are_named() {
-    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.protected().is_some();
+    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.protected().is_some() && entry.copy.is_none();
     let (entry, bytes) = golden().into_iter().find(is_it).unwrap();
     let rest = bytes.len() - CRC_BYTES - 1 - 8;
     for (index, value, why) in [
@@ -214,7 +216,8 @@ fn contradictions_of_a_protection_are_named() {
         (71, 17, "unknown code"),
         (71, 3, "too short"),
         (72, 1, "bytes after its end"),
-        (74, 8, "reserved bytes are not zero"),
+        (74, 16, "reserved bytes are not zero"),
+        (74, 8, "too short"),
         (74, 2, "missing pieces of no parity"),
         (75, 17, "more losses than a code survives"),
         (76, 1, "reserved bytes are not zero"),
@@ -234,13 +237,21 @@ fn contradictions_of_a_protection_are_named() {
 
 #[test]
 fn names_of_parity_carry_the_epoch() {
-    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.protected().is_some();
+    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.protected().is_some() && entry.copy.is_none();
     let (mut entry, _) = golden().into_iter().find(is_it).unwrap();
     let first = entry.parity_key(0, 0).unwrap();
     assert_ne!(entry.parity_key(1, 0).unwrap(), first);
     entry.protection.as_mut().unwrap().epoch = 2;
     assert_ne!(entry.parity_key(0, 0).unwrap(), first);
-    assert_eq!(entry.ids(), [entry.id, entry.parity_id().unwrap()]);
+    let own = [entry.id, entry.parity_id().unwrap()];
+    assert_eq!(entry.ids(), own);
+    // A copy has names of its own, which become the object's.
+    let mut copy = Entry { id: ObjectId([0xC0; 12]), ..entry.clone() };
+    entry.copy = Some(copy.id);
+    assert_eq!(entry.own_ids(), own);
+    assert_eq!(entry.ids(), [&own[..], &copy.ids()].concat());
+    copy.copy = Some(entry.id);
+    assert_eq!(copy.ids().len(), 4);
     // An announced protection has the epoch of its entry.
     entry.protection.as_mut().unwrap().epoch = 0;
     entry.epoch = 1;

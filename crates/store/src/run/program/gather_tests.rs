@@ -82,6 +82,7 @@ fn gather(folds: bool) -> Gather {
         sums: Vec::new(),
         survives: 0,
         protection: None,
+        copy: None,
     };
     let sandbox = Arc::new(Brackets { folds });
     let task = Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap();

@@ -1,0 +1,218 @@
+//! Copies an object to other drives: a whole object that is protected, or any that is rebalanced.
+//!
+//! The pieces of the copy have an identifier of their own, which the object's entry announces. The
+//! former pieces stay until the caller has written the entry of the copy. Invariant: the chunks of
+//! a copy are those of the object, as far as its entry has their digests.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use csd_nvme::pages::List;
+use csd_reactor::{Buffer, Class, compute_fn, random_bytes, random_u64};
+
+use super::chunk::not_stored;
+use super::encode::{self, Encoder};
+use super::get::Reader;
+use super::in_drives::InDrives;
+use super::writer::Writer;
+use super::{Error, LIST_BYTES, Progress, parity};
+use crate::array::Array;
+use crate::catalogue::{Entry, Extents, ObjectId, Placement};
+use crate::layout::Parts;
+use crate::pace::Pace;
+use crate::sweep;
+
+/// Limits of a copy.
+#[derive(Clone)]
+pub(super) struct Flow {
+    pub(super) progress: Progress,
+    pub(super) pace: Rc<Pace>,
+    /// True once it must end early.
+    pub(super) stop: Rc<Cell<bool>>,
+}
+
+impl Flow {
+    /// Returns a flow without limits.
+    pub(super) fn free(array: &Array, progress: &Progress) -> Self {
+        let pace = Rc::new(Pace::new(array.slots().len(), None));
+        Self { progress: progress.clone(), pace, stop: Rc::default() }
+    }
+}
+
+/// Returns an identifier for a copy.
+pub(super) fn new_id() -> ObjectId {
+    let mut id = [0; 12];
+    random_bytes(&mut id);
+    ObjectId::from_random(id)
+}
+
+/// Returns the entry of a copy that `entry` announces, on these drives, without its sums and its
+/// parity. Chunks and parts are dealt to the drives in turn, unless the copy `is_whole`.
+///
+/// # Errors
+/// [`Error::Layout`], which a sound entry excludes.
+pub(super) fn planned(entry: &Entry, members: Vec<u16>, is_whole: bool) -> Result<Entry, Error> {
+    let count = small(members.len());
+    let mut copy = entry.clone();
+    copy.id = entry.copy.expect("the copy is announced");
+    copy.copy = None;
+    copy.whole = is_whole;
+    copy.offset = match (&entry.parts, entry.whole) {
+        (Some(_), _) => 0,
+        (None, true) => small((random_u64() % u64::from(count)) as usize),
+        (None, false) => small(draw(entry, count.into())),
+    };
+    if let Some(parts) = &entry.parts {
+        let mut dealt = parts.parts().to_vec();
+        for (index, part) in dealt.iter_mut().enumerate() {
+            part.member = small(index % usize::from(count));
+        }
+        copy.parts = Parts::new(parts.kind(), entry.chunk_bytes, count, dealt)?;
+    }
+    if let Placement::Block(extents) = &mut copy.placement {
+        *extents = vec![Extents::new(); members.len()];
+    }
+    if let Some(protection) = &mut copy.protection {
+        protection.parity = None;
+    }
+    copy.members = members;
+    copy.sums = Vec::new();
+    Ok(copy)
+}
+
+/// Returns a number below `count`, by which the member of chunk 0 is chosen. It follows from the
+/// entry, so that objects which match chunk by chunk still do when all of them were copied; and it
+/// differs, so that short objects lie on all drives.
+pub(super) fn draw(entry: &Entry, count: usize) -> usize {
+    let mut hasher = blake3::Hasher::new();
+    for member in &entry.members {
+        hasher.update(&member.to_le_bytes());
+    }
+    hasher.update(&entry.offset.to_le_bytes()).update(&entry.elements().to_le_bytes());
+    let hash = hasher.finalize();
+    let word = hash.as_bytes().first_chunk().expect("32 bytes");
+    usize::from(u16::from_le_bytes(*word)) % count
+}
+
+fn small(number: usize) -> u16 {
+    u16::try_from(number).expect("an array has at most 1024 drives")
+}
+
+/// Makes `entry` that of its copy, whose chunks and parity the drive that has the object stores.
+///
+/// # Errors
+/// Those of [`put`](super::put()).
+pub(super) async fn make_in_drives(
+    array: &Array,
+    entry: &mut Entry,
+    mut copy: Entry,
+    drives: &Rc<InDrives>,
+    flow: &Flow,
+) -> Result<(), Error> {
+    let origin = Some((Rc::clone(array.drive(entry.members[0].into())?), entry.clone()));
+    let encoded = encode::stored(array, &copy, (origin, Some(drives)), flow).await?;
+    copy.sums = encoded.chunk_sums;
+    parity::add(&mut copy, encoded.sums, encoded.lost)?;
+    *entry = copy;
+    Ok(())
+}
+
+/// Copies the chunks of `entry`, with parity if `copy` is protected, and makes it that of its copy.
+///
+/// # Errors
+/// Those of [`put`](super::put()); [`Error::Stopped`]; the reason why a chunk cannot be read.
+pub(super) async fn make(
+    array: &Array,
+    entry: &mut Entry,
+    mut copy: Entry,
+    flow: &Flow,
+) -> Result<(), Error> {
+    let page_bytes = page_bytes(array, entry).await;
+    let mut writer = Writer::new(array, &copy, copy.parts.is_none(), page_bytes).await?;
+    writer.pace = Some(Rc::clone(&flow.pace));
+    let sent = send_all(&mut writer, array, &Rc::new(entry.clone()), flow).await;
+    let finished = writer.finish().await;
+    copy.sums = sent?;
+    let silent = Flow { progress: std::sync::Arc::new(|_| {}), ..flow.clone() };
+    parity::complete(array, &mut copy, finished?, &silent).await?;
+    *entry = copy;
+    Ok(())
+}
+
+/// Sends the chunks of an object; returns their CRC-32C.
+async fn send_all(
+    writer: &mut Writer<'_>,
+    array: &Array,
+    entry: &Rc<Entry>,
+    flow: &Flow,
+) -> Result<Vec<u32>, Error> {
+    let reader = Reader::new(array, entry, false);
+    let mut encoder = Encoder::of(&writer.entry, writer.entry.parts.is_none());
+    let (from, to) = (entry.layout(), writer.entry.layout());
+    let drive_of = |chunk| usize::from(entry.members[from.member(chunk)]);
+    let (mut pending, mut next, mut sums) = (VecDeque::new(), 0, Vec::new());
+    loop {
+        while next < reader.units() && pending.len() < reader.ahead() {
+            for chunk in reader.chunks(next) {
+                flow.pace.wait(drive_of(chunk), from.chunk_len(chunk).into()).await;
+            }
+            pending.push_back(reader.begin(next)?);
+            next += 1;
+        }
+        let Some(unit) = pending.pop_front() else { break };
+        let number = next - 1 - u32::try_from(pending.len()).expect("a few units");
+        for bytes in reader.read(number, unit).await {
+            if flow.stop.get() {
+                return Err(Error::Stopped);
+            }
+            let chunk = u32::try_from(sums.len()).expect("the number of chunks is checked");
+            let bytes = bytes?;
+            encoder.iter_mut().for_each(Encoder::prepare);
+            let (back, bytes, ready, sum) = encode_one(encoder, bytes).await?;
+            encoder = back;
+            if entry.sum(chunk).is_some_and(|known| known != sum) {
+                let name = &array.slots()[drive_of(chunk)].name;
+                return Err(not_stored(name, entry, chunk));
+            }
+            sums.push(sum);
+            (flow.progress)(bytes.len() as u64);
+            writer.send(to.member(chunk), to.number(chunk), bytes).await?;
+            writer.send_parity(ready).await?;
+        }
+    }
+    let last = encoder.as_mut().map_or_else(Vec::new, Encoder::finish);
+    writer.send_parity(last).await?;
+    Ok(sums)
+}
+
+/// A chunk with its checksum, and the parity of the stripe that it has completed.
+type Encoded = (Option<Encoder>, Buffer, Vec<encode::Piece>, u32);
+
+/// Sums a chunk, and adds it to the parity.
+async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encoded, Error> {
+    let work = move || {
+        let ready = encoder.as_mut().map_or_else(Vec::new, |encoder| encoder.add(&bytes));
+        let sum = crc32c::crc32c(&bytes);
+        (encoder, bytes, ready, sum)
+    };
+    compute_fn(Class::Foreground, 0, work).await.map_err(|_| Error::Lane)
+}
+
+/// Returns the size of the pages of an object that have checksums, bytes, as one of its page lists
+/// says; `None` if there is no list.
+async fn page_bytes(array: &Array, entry: &Entry) -> Option<u32> {
+    for member in &entry.members {
+        let Ok(drive) = array.drive(usize::from(*member)) else { continue };
+        let Ok(keys) = sweep::list_keys(drive, entry.id).await else { continue };
+        let Some(key) = keys.first() else { continue };
+        let bytes = u32::try_from(LIST_BYTES).expect("64 KiB");
+        let list = drive.objects.retrieve(key, bytes).await;
+        if let Ok(Some(list)) = list
+            && let Ok(list) = List::parse(&list)
+        {
+            return Some(list.page_bytes);
+        }
+    }
+    None
+}

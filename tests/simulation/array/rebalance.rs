@@ -1,0 +1,82 @@
+//! Hosts move objects to all drives that vote, wherever they were put: some on a part of them.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use csd_kernels::ElementType;
+use csd_reactor::random_u64;
+use csd_store::array::Array;
+use csd_store::catalogue::{Entry, ObjectId, Placement, State};
+use csd_store::object::{self, Error, Limits};
+
+use super::history::{CHUNK_BYTES, Told};
+use super::host::{Known, refused};
+
+/// Returns an object on some of the drives that vote, to which a new one is aligned.
+pub fn on_some(array: &Array) -> Option<Entry> {
+    let mut members = voters(array);
+    let left_out = 1 + random_u64() % 3;
+    for _ in 0..left_out {
+        let index = usize::try_from(random_u64()).unwrap() % members.len().max(1);
+        if members.len() > 1 {
+            members.remove(index);
+        }
+    }
+    let is_none = members.is_empty();
+    let entry = Entry {
+        name: "some drives".to_owned(),
+        id: ObjectId::from_random([0; 12]),
+        writer: [0; 16],
+        epoch: 1,
+        state: State::Sealed,
+        element: ElementType::Bytes,
+        shape: vec![0],
+        chunk_bytes: u32::try_from(CHUNK_BYTES).unwrap(),
+        bytes: 0,
+        offset: 0,
+        whole: false,
+        parts: None,
+        members,
+        placement: Placement::Kv,
+        digest: [0; 32],
+        sums: Vec::new(),
+        survives: 0,
+        protection: None,
+        copy: None,
+    };
+    (!is_none).then_some(entry)
+}
+
+fn voters(array: &Array) -> Vec<u16> {
+    array.voters().iter().map(|drive| u16::try_from(drive.index).unwrap()).collect()
+}
+
+/// Moves an object to all drives that vote.
+pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
+    let entry = match object::lookup(array, name).await {
+        Ok(entry) => entry,
+        Err(error) => return refused(&error),
+    };
+    let drives = voters(array);
+    let limits = Limits {
+        bytes_per_s: None,
+        stop: Rc::new(Cell::new(false)),
+        total: Rc::new(|_| {}),
+        progress: Arc::new(|_| {}),
+    };
+    let mut done = object::rebalance(array, &[entry], &drives, &limits).await;
+    match (done.failed.pop(), done.moved.pop()) {
+        (None, Some(moved)) => {
+            known.borrow_mut().moved += 1;
+            if !object::lies_on(&moved, &drives) {
+                let text = format!("{name} was moved to {drives:?}, and is on {:?}", moved.members);
+                known.borrow_mut().history.violations.push(text);
+            }
+            Told::Done
+        }
+        // It lies there, or was removed meanwhile.
+        (None, None) | (Some((_, Error::Protection { .. })), _) => Told::Unknown,
+        (Some((_, error)), _) => refused(&error),
+    }
+}
