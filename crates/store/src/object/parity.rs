@@ -117,9 +117,10 @@ pub(super) async fn encode(
     array: &Array,
     entry: &mut Entry,
     drives: Option<&Rc<InDrives>>,
+    page_bytes: Option<u32>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let encoded = encode::stored(array, entry, (None, drives), progress).await?;
+    let encoded = encode::stored(array, entry, (None, drives), page_bytes, progress).await?;
     entry.sums = encoded.chunk_sums;
     add(entry, encoded.sums, encoded.lost)
 }

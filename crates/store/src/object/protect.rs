@@ -17,6 +17,7 @@ use csd_reactor::random_bytes;
 
 use super::draft::{Stored, thinned};
 use super::in_drives::InDrives;
+use super::pages::PAGE_BYTES;
 use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove, respread};
 use crate::array::Array;
@@ -124,7 +125,7 @@ async fn encoded(
     let drives = (by == Encode::Drives).then(Rc::<InDrives>::default);
     match moved {
         Some(moved) => respread::spread(array, entry, moved, drives.as_ref(), progress).await?,
-        None => parity::encode(array, entry, drives.as_ref(), progress).await?,
+        None => parity::encode(array, entry, drives.as_ref(), Some(PAGE_BYTES), progress).await?,
     }
     let helped = drives.iter().flat_map(|drives| drives.warnings()).collect();
     let stripes_here = drives.map_or(0, |drives| drives.encoded_here());

@@ -143,7 +143,9 @@ async fn fill(
     };
     match finished.parity {
         Some(written) => parity::add(entry, written, finished.missing),
-        None if entry.protection.is_some() => parity::encode(array, entry, None, &silent()).await,
+        None if entry.protection.is_some() => {
+            parity::encode(array, entry, None, page_bytes, &silent()).await
+        }
         None => Ok(()),
     }
 }

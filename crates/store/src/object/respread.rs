@@ -62,7 +62,8 @@ pub(super) async fn spread(
     let from = array.drive(entry.members[0].into())?;
     if drives.is_some() {
         let origin = Some((Rc::clone(from), entry.clone()));
-        let encoded = encode::stored(array, &moved, (origin, drives), progress).await?;
+        let encoded =
+            encode::stored(array, &moved, (origin, drives), Some(PAGE_BYTES), progress).await?;
         moved.sums = encoded.chunk_sums;
         parity::add(&mut moved, encoded.sums, encoded.lost)?;
         *entry = moved;

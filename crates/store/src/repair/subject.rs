@@ -13,8 +13,7 @@ use super::fleet::Fleet;
 use super::piece::Piece;
 use super::presence::Presence;
 use crate::array::Drive;
-use crate::catalogue::{Entry, Placement};
-use crate::extent::byte_ranges;
+use crate::catalogue::Entry;
 use crate::layout::{Layout, Stripes};
 use crate::piece::Spot;
 

@@ -7,8 +7,7 @@
 use csd_nvme::execute::{CHUNKS_MAX, Place};
 
 use super::Cause;
-use crate::catalogue::{Entry, ObjectId, Placement};
-use crate::extent::byte_ranges;
+use crate::catalogue::{Entry, ObjectId};
 use crate::layout::{Layout, Stripes};
 use crate::piece::Spot;
 
