@@ -78,7 +78,9 @@ class Array:
     def __init__(self, options: argparse.Namespace, folder: Path, media: str) -> None:
         self.options, self.folder = options, folder
         drives = options.data + options.parity
-        size = f"{max(256, 6 * options.mib // options.data)}M"
+        # Small drives have short segments, and more syncs for each value.
+        least = 256 if media == "memory" else 4096
+        size = f"{max(least, 6 * options.mib // options.data)}M"
         up = ["--drives", drives, "--size", size, "--media", media]
         self.csd("array", "up", *up, *(["--direct", options.direct] if media == "file" else []))
         for name, mib in (("long", options.mib), ("short", 1)):
