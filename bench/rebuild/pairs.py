@@ -184,6 +184,8 @@ def reads(options: argparse.Namespace, folder: Path) -> dict[str, object]:
             repair = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
             while cpu_s(array.pid()) - before < UNDER_WAY_S and repair.poll() is None:
                 time.sleep(0.01)
+            # A compute thread that has started since is where its core is.
+            pin(array, options)
             beside = read(array, options)
             if repair.poll() is not None:
                 raise RuntimeError("the rebuild ended before the reads: take more --mib")
@@ -202,7 +204,7 @@ def pin(array: Array, options: argparse.Namespace) -> None:
     for drive in range(options.data + options.parity):
         for thread in Path(f"/proc/{array.pid(drive)}/task").iterdir():
             name = (thread / "comm").read_text().strip()
-            is_core = drive == 0 and "lane" not in name and "compute" not in name
+            is_core = drive == 0 and "compute" not in name
             os.sched_setaffinity(int(thread.name), {0} if is_core else {1})
 
 
