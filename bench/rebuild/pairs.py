@@ -107,7 +107,8 @@ class Array:
         while Path(f"/proc/{pid}").exists():
             time.sleep(0.02)
         (self.folder / "csd-array/d0.media").unlink(missing_ok=True)
-        self.csd("array", "up", "--recreate")
+        # Code 4 says that a drive in memory came up empty.
+        run(self.folder, self.options.csd, "array", "up", "--recreate", codes=(0, 4))
         self.csd("repair", "short")
 
     def down(self) -> None:
@@ -115,11 +116,11 @@ class Array:
         self.csd("array", "down", "--delete", "--yes")
 
 
-def run(folder: Path, *words: object) -> str:
-    """Run a program, and return what it prints."""
+def run(folder: Path, *words: object, codes: tuple[int, ...] = (0,)) -> str:
+    """Run a program that ends with one of these codes, and return what it prints."""
     command = [str(word) for word in words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
+    if done.returncode not in codes:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return done.stdout
 
