@@ -93,7 +93,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/shared tests/vm tests/llm tests/documents tests/release bench/planner bench/os bench/python bench/tunnel rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/shared tests/vm tests/llm tests/documents tests/release bench/planner bench/os bench/python bench/rebuild bench/tunnel rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:
@@ -160,9 +160,12 @@ arm:             ## tests of the kernels for aarch64 in QEMU; skipped visibly wi
 	rustup target add $(ARM) || { echo "no target $(ARM): kernels for it not tested"; exit 0; }; \
 	cargo test --locked -p csd-kernels --target $(ARM) --lib --tests
 
-SEEDS ?= 0..1000
-sim:  ## simulation lane, long form: make sim SEEDS=0..1000
-	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
+SEEDS ?= 0..200
+# Without the compiler of programs, which no simulation loads.
+sim:  ## simulation lane, long form, on all processors: make sim SEEDS=0..2000
+	cargo test --locked --profile sim -p csd-tests --no-default-features --test simulation --no-run
+	time CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --profile sim -p csd-tests \
+	  --no-default-features --test simulation -- --nocapture
 
 MINUTES ?= 10
 soak:  ## drives killed, replaced and damaged under load: make soak MINUTES=10

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::harness::{Done, binary, finish};
+use crate::netns::HOST;
 use crate::os::{Guest, skipped};
 use crate::single::{Drive, NQN};
 
@@ -48,6 +49,29 @@ fn what_the_machine_lacks_is_said_in_one_sentence() {
     }
     assert!(!guest.is_inside_only() && !guest.drive.array.path("csd-array").exists());
     assert!(!guest.drive.array.path("d0.inside.os").exists());
+}
+
+#[test]
+fn a_machine_without_tun_devices_has_no_openssh_inside() {
+    if skipped() {
+        return;
+    }
+    if !Path::new("/dev/net").is_dir() {
+        return eprintln!("SKIPPED: this machine has none: tests/e2e/tunnel.rs sees it refused");
+    }
+    let drive = Drive::serve("memory", &["--inside", "d0.inside", "--tunnel-host", HOST]);
+    let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
+    let key = drive.array.file("key.pub", b"ssh-ed25519 AAAA test\n");
+    let up = ["os", "up", &url, "--root", "/", "--key", key];
+    let array = ["array", "up", "--drives", "1", "--size", "256M", "--os", "/", "--os-key", key];
+    for command in [&up[..], &array] {
+        let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
+        let mut without = Command::new("unshare");
+        without.args(["--mount", "sh", "-c", hide, "sh"]).arg(binary());
+        let done = finish(drive.array.spawn_as(without, command, Stdio::null()));
+        says(done, &["/dev/net/tun is not there"]);
+    }
+    assert!(!drive.array.path("d0.inside.os").exists() && !drive.array.path("csd-array").exists());
 }
 
 #[test]

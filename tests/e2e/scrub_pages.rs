@@ -66,10 +66,7 @@ fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
     array.file("x", &bytes);
     let sums = |page: usize| -> Vec<u32> {
         let chunks = bytes.chunks(CHUNK).filter(|chunk| chunk.len() > page);
-        let mut sums: Vec<u32> =
-            chunks.flat_map(|chunk| chunk.chunks(page)).map(crc32c::crc32c).collect();
-        sums.sort_unstable();
-        sums
+        sorted(chunks.flat_map(|chunk| chunk.chunks(page)).map(crc32c::crc32c).collect())
     };
     for (on, kind) in [("kv", PieceKind::VALUES), ("block", PieceKind::BLOCKS)] {
         for (option, page) in [("4K", 4096), ("16K", 16 << 10)] {
@@ -77,8 +74,7 @@ fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
                 .csd(&["put", "x", "--chunk", "64K", "--on", on, "--page-bytes", option])
                 .expect(0, &[]);
             let lists = all_lists(&array);
-            let mut found: Vec<u32> = lists.iter().flat_map(|list| list.sums.clone()).collect();
-            found.sort_unstable();
+            let found = sorted(lists.iter().flat_map(|list| list.sums.clone()).collect());
             assert_eq!(found, sums(page), "{on} {option}");
             assert!(lists.len() == 3 && lists.iter().all(|list| list.kind == kind));
             array.csd(&["rm", "x"]).expect(0, &[]);
@@ -90,6 +86,41 @@ fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
     for wrong in ["1", "2K", "5000", "16M", "all"] {
         array.csd(&["put", "x", "y", "--page-bytes", wrong]).expect(2, &["--page-bytes"]);
     }
+}
+
+#[test]
+fn a_protect_on_the_host_stores_a_checksum_of_every_page_of_the_parity() {
+    let array = Array::up(3, "256M");
+    let bytes = content(1, 20 * CHUNK + 4096);
+    array.file("x", &bytes);
+    for on in ["kv", "block"] {
+        array.csd(&["put", "x", "--chunk", "64K", "--on", on]).expect(0, &[]);
+        let of_chunks = pieces(&all_lists(&array)).len();
+        array.csd(&["protect", "x", "rs:2+1"]).expect(0, &[]);
+        let mut expected = Vec::new();
+        for stripe in 0..10 {
+            let name = format!("{stripe}:2");
+            let piece = array.csd(&["get", "x", "-", "--piece", &name]).expect(0, &[]).stdout;
+            expected.extend(piece.chunks(4096).map(crc32c::crc32c));
+        }
+        let lists = all_lists(&array);
+        assert_eq!((of_chunks, pieces(&lists).len()), (20, 30), "{on}");
+        let is_parity = |list: &&List| !bytes_have(&bytes, list.sums[0]);
+        let found = lists.iter().filter(is_parity).flat_map(|list| list.sums.clone());
+        assert_eq!(sorted(found.collect()), sorted(expected), "{on}");
+        array.csd(&["rm", "x"]).expect(0, &[]);
+        assert!(all_lists(&array).is_empty(), "{on}");
+    }
+}
+
+/// Returns true if one of the pages has this checksum.
+fn bytes_have(bytes: &[u8], sum: u32) -> bool {
+    bytes.chunks(4096).any(|page| crc32c::crc32c(page) == sum)
+}
+
+fn sorted(mut sums: Vec<u32>) -> Vec<u32> {
+    sums.sort_unstable();
+    sums
 }
 
 #[test]

@@ -101,7 +101,7 @@ class Node(Kernel):
     ) -> None:
         super().__init__(("host", "drive")[number], log, factor)
         command = ["nsenter", f"--net=/run/netns/{namespace}", str(image / "usr/bin/linux.uml")]
-        command += ["mem=384M", "root=/dev/root", "rootfstype=hostfs", f"rootflags={image}", "ro"]
+        command += ["mem=512M", "root=/dev/root", "rootfstype=hostfs", f"rootflags={image}", "ro"]
         # The letter c: another kernel has the same disk.
         command += ["init=/csd-node", f"node={number}", f"ubd0c={block}", "quiet"]
         command += [*self.patience, "device=vec0"]

@@ -165,6 +165,29 @@ class Lane:
         require(drive.run(f"{inside} cat /data/of-host") == "host", "a file is lost")
         drive.run(f"/run/csd/csd os down {INSIDE}", seconds=300)
 
+    def array(self) -> None:
+        """Start an array whose drive has its operating system on this file system."""
+        drive = self.nodes[1]
+
+        def csd(words: str) -> str:
+            return drive.run(f"cd /run/array; /run/csd/csd {words}", seconds=600)
+
+        drive.run("mkdir /run/array")
+        up = "array up --drives 1 --media memory --size 192M --kv 10% --os / --os-fs ocfs2"
+        require("new file system" in csd(up), "no file system was made")
+        csd("os exec d0 -- sh -c 'seq 10000 >/data/numbers'")
+        mounts = [line.split() for line in drive.run("cat /proc/mounts").splitlines()]
+        own = [words for words in mounts if "csd-array/os/d0" in words[1]]
+        require(any(words[2] == "ocfs2" for words in own), f"it is not mounted: {own}")
+        # The array file says which file system it is.
+        require("runs already" in csd("array up"), "it was started twice")
+        csd("os down d0")
+        require("new file system" not in csd("os up d0"), "it was made again")
+        csd("os exec d0 -- sh -c 'seq 10000 | cmp - /data/numbers'")
+        csd("array down")
+        left = drive.run("cat /proc/mounts")
+        require("csd-array" not in left, f"a mount is left: {left}")
+
     def tell(self) -> None:
         """Put the kernels' own logs into ours, as far as they answer."""
         for node in self.nodes:
@@ -254,7 +277,7 @@ def main() -> int:
     try:
         doors.open()
         checks = [lane.mounts, lane.files, lane.locks, lane.recovery, lane.back, lane.clean]
-        checks.append(lane.programs)
+        checks += [lane.programs, lane.array]
         for check in checks:
             began = time.monotonic()
             try:

@@ -241,7 +241,7 @@ fn damaged_checkpoints_and_hints_hide_nothing() {
     let met = met.borrow();
     let by_kind: Vec<String> =
         KINDS.iter().zip(met.damage).map(|(kind, count)| format!("{count} {kind}")).collect();
-    println!("{} seeds: {}; {met:?}", seeds().count(), by_kind.join(", "));
+    println!("damaged lists: {} seeds: {}; {met:?}", seeds().count(), by_kind.join(", "));
     let all_met = met.damage.iter().all(|count| *count >= EACH_MIN);
     let others_met = met.cuts_in_recovery > 0 && met.walked > 0;
     assert!((all_met && others_met) || seeds().count() < 50, "{by_kind:?}, {met:?}");

@@ -151,10 +151,7 @@ fn nothing_acknowledged_is_lost_when_the_disk_fails_under_several_cores() {
         ("delays", |injected| &injected.delays),
     ];
     let (mut counts, mut operations, mut overlapping) = ([0; 5], 0, 0);
-    for seed in seeds() {
-        let Ok((faulty, done)) = std::panic::catch_unwind(|| run(seed)) else {
-            panic!("seed {seed} failed: CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1)
-        };
+    for (faulty, done) in seeds::each(seeds(), run) {
         operations += done;
         overlapping += faulty.injected.overlapping_syncs.load(Relaxed);
         for (count, (_, counter)) in counts.iter_mut().zip(kinds) {
@@ -163,7 +160,10 @@ fn nothing_acknowledged_is_lost_when_the_disk_fails_under_several_cores() {
     }
     let count = seeds().count();
     let told = kinds.iter().zip(counts).map(|((kind, _), count)| format!("{count} {kind}"));
-    println!("{count} seeds, {operations} operations, {}", told.collect::<Vec<_>>().join(", "));
+    println!(
+        "failing disk: {count} seeds, {operations} operations, {}",
+        told.collect::<Vec<_>>().join(", ")
+    );
     assert_eq!(overlapping, 0, "syncs of one medium overlapped");
     assert!(operations > 50 * count as u64, "the workload hardly ran");
     assert!(counts.iter().all(|count| *count > 0) || seeds().count() < 50, "{counts:?}");

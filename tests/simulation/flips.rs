@@ -149,7 +149,7 @@ fn every_flipped_bit_of_the_log_is_noticed() {
             let result = run(seed, is_clean, &mut met);
             assert_eq!(result, Ok(()), "clean {is_clean}: CSD_SIM_SEEDS={seed}..{}", seed + 1);
         }
-        println!("after a clean stop {is_clean}: {met:?}");
+        println!("flips, after a clean stop {is_clean}: {} seeds, {met:?}", seeds().count());
         assert!(met.failed_reads > 0 && (met.refused > 0 || seeds().count() < 50), "{met:?}");
     }
 }

@@ -35,8 +35,10 @@ mod model;
 mod order;
 mod overwritten;
 mod peers;
+mod places;
 mod reader;
 mod scrub;
+mod seeds;
 mod served;
 mod stalled;
 mod strangers;
@@ -45,6 +47,7 @@ mod tunnel;
 mod tunnel_lives;
 mod tunnel_waits;
 mod uncertain;
+mod words;
 mod workload;
 mod writer;
 
@@ -64,6 +67,7 @@ use csd_drive::{IndexKind, Resources};
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, random_u64, sleep, spawn};
+use seeds::seeds;
 use workload::Shared;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:simulated";
@@ -239,37 +243,21 @@ struct Trace {
     losses: Losses,
 }
 
-fn seeds() -> Range<u64> {
-    match std::env::var("CSD_SIM_SEEDS") {
-        Ok(text) => {
-            let (from, to) = text.split_once("..").expect("CSD_SIM_SEEDS is FROM..TO");
-            from.parse().unwrap()..to.parse().unwrap()
-        }
-        Err(_) => 0..50,
-    }
-}
-
 #[test]
 fn nothing_acknowledged_is_lost_over_power_cuts() {
     let (mut operations, mut cleaned, mut losses) = (0, 0, Losses::default());
     let (mut checkpoints, mut shared) = (0, 0);
-    for seed in seeds() {
-        let run = std::panic::catch_unwind(|| Simulation::new(seed).run());
-        match run {
-            Ok(trace) => {
-                operations += trace.operations;
-                cleaned += trace.cleaned;
-                checkpoints += trace.checkpoints;
-                shared += trace.shared_groups;
-                losses.add(trace.losses);
-            }
-            Err(_) => panic!("seed {seed} failed: CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1),
-        }
+    for trace in seeds::each(seeds(), |seed| Simulation::new(seed).run()) {
+        operations += trace.operations;
+        cleaned += trace.cleaned;
+        checkpoints += trace.checkpoints;
+        shared += trace.shared_groups;
+        losses.add(trace.losses);
     }
     let count = seeds().count();
     println!(
-        "{count} seeds, {operations} operations, {cleaned} segments cleaned, {checkpoints} \
-         checkpoints, {shared} groups of several records, {losses:?}"
+        "power cuts: {count} seeds, {operations} operations, {cleaned} segments cleaned, \
+         {checkpoints} checkpoints, {shared} groups of several records, {losses:?}"
     );
     assert!(losses.torn_writes > 0 || count < 50, "no cut tore a write: {losses:?}");
     assert!(operations > 20 * count as u64, "the workload hardly ran");

@@ -218,7 +218,7 @@ fn a_failing_medium_with_a_volatile_cache_loses_the_end_of_the_answers_only() {
         assert_eq!(run, Ok(()), "CSD_SIM_SEEDS={seed}..{again} repeats it");
     }
     let met = met.borrow();
-    println!("{} seeds with marks: {met:?}", seeds().count());
+    println!("marks: {} seeds, {met:?}", seeds().count());
     let failures = [met.failed_changes, met.failed_flushes, met.failed_writes, met.failed_syncs];
     let others = [met.kept, met.lost, met.stops, met.cleaned];
     let all_met = failures.iter().chain(&others).all(|count| *count > 0);

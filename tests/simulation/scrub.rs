@@ -26,6 +26,7 @@ use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::scrub::{self, Bad, Cause, Limits, Proof, Scrubbed};
 use csd_store::source::Source;
 
+use crate::places::places;
 use crate::{DRIVE_BYTES, LIMIT, seeds};
 
 /// Time in which drives read their media at least once.
@@ -184,14 +185,10 @@ impl Lane {
     /// Flips a bit of a piece; returns the index of its drive, and the byte.
     fn flip(&self, piece: &[u8]) -> (usize, usize) {
         for (index, medium) in self.media.iter().enumerate() {
-            let mut stored = vec![0; usize::try_from(DRIVE_BYTES).unwrap()];
-            medium.read(0, &mut stored);
-            // Values and blocks begin at multiples of 64.
-            let found = stored.chunks(64).position(|at| at == &piece[..64]);
-            let Some(place) = found else { continue };
+            let found = places(medium, &[piece]);
+            let Some(place) = found[0].first() else { continue };
             let byte = self.draw(piece.len());
-            let at = place * 64 + byte;
-            medium.write(at as u64, &[stored[at] ^ 1 << self.draw(8)]);
+            medium.write(place + byte as u64, &[piece[byte] ^ 1 << self.draw(8)]);
             return (index, byte);
         }
         panic!("no medium has the piece");

@@ -12,6 +12,7 @@ use csd_reactor::{Buffer, Class, spawn};
 
 use super::blocks;
 use super::model::{Model, State};
+use super::words::words;
 // The lane's random numbers: those of a simulated world, or from a seed.
 use crate::random_u64;
 
@@ -75,9 +76,7 @@ pub fn key(number: u64) -> Key {
 pub fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     let mut known = known.borrow_mut();
     known.counter += 1;
-    let counter = known.counter;
-    let words = (0u64..).map(|word| counter << 20 | word);
-    words.flat_map(u64::to_le_bytes).take(bytes).collect()
+    words(known.counter << 20, bytes)
 }
 
 pub fn fail(known: &Shared, text: String) {

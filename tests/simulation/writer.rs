@@ -10,6 +10,7 @@ use csd_initiator::{Address, Controller, Error, Kv, Options};
 use csd_reactor::{Buffer, Class, sleep, spawn};
 
 use super::order::Order;
+use super::words::words;
 use super::workload::key;
 // The lane's random numbers, as in `workload`.
 use crate::random_u64;
@@ -34,8 +35,7 @@ pub type Changes = Rc<RefCell<Order>>;
 
 /// Returns bytes that differ from those of another number.
 pub fn content(number: u64, bytes: usize) -> Vec<u8> {
-    let words = (0u64..).map(|word| number << 24 | word);
-    words.flat_map(u64::to_le_bytes).take(bytes).collect()
+    words(number << 24, bytes)
 }
 
 /// Writes over several connections until the drive is gone; calls `answered` after each command

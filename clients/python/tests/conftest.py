@@ -15,16 +15,22 @@ CSD = Path(os.environ.get("CSD", ROOT / "target/debug/csd"))
 
 
 class Drive:
-    """A drive in memory, in a process of its own."""
+    """A drive in a process of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str, media: str = "memory") -> None:
         """Start it, and wait until it serves."""
-        serve = [CSD, "drive", "serve", "--media", "memory", "--size", "256M"]
-        self.process = subprocess.Popen(
-            [*serve, "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, text=True
-        )
+        self.options = ("--media", media, *options)
+        self.listen = "127.0.0.1:0"
+        self.start()
+
+    def start(self) -> None:
+        """Start it, at the address that it had before."""
+        serve = [CSD, "drive", "serve", "--size", "256M"]
+        serve += ["--listen", self.listen, "--json", *self.options]
+        self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.url: str = json.loads(self.process.stdout.readline())["result"]["url"]
+        self.listen = self.url.removeprefix("nvme+tcp://").partition("/")[0]
 
     def stop(self) -> None:
         """End it."""

@@ -5,6 +5,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import csdstore
 import pytest
@@ -145,6 +146,53 @@ def test_a_drive_that_is_gone_is_an_error(drive: Drive) -> None:
         drive.stop()
         with pytest.raises(csdstore.ConnectionLost):
             kv["k"]
+
+
+def test_a_drive_that_is_back_is_reached_again(tmp_path: Path) -> None:
+    """A client goes on after a restart of its drive, without a new call of connect."""
+    drive = Drive(media=str(tmp_path / "media"))
+    try:
+        with csdstore.connect(drive.url) as kv:
+            kv["k"] = b"v"
+            drive.stop()
+            drive.start()
+            assert kv["k"] == b"v"
+            kv["k"] = b"w"
+            assert kv["k"] == b"w"
+    finally:
+        drive.stop()
+
+
+def test_a_host_proves_its_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right secret is taken as an argument or from the environment; others are refused."""
+    host = "nqn.2026-11.io.csdstore:host"
+    secret = "01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"
+
+    def file(name: str, secret: str) -> Path:
+        path = tmp_path / name
+        path.touch(mode=0o600)
+        path.write_text(f"host {host} DHHC-1:{secret}\n")
+        return path
+
+    right, wrong = file("right", secret), file("wrong", secret.replace("01:", "00:", 1))
+    drive = Drive("--secrets", str(right))
+    try:
+        with csdstore.connect(drive.url, secrets=right) as kv:
+            kv["k"] = b"v"
+        for settings in ({"secrets": wrong}, {"host_nqn": host}):
+            with pytest.raises(csdstore.Error, match=r"secret|authenticat"):
+                csdstore.connect(drive.url, **settings)
+        with pytest.raises(ValueError, match="none"):
+            csdstore.connect(drive.url, secrets=tmp_path / "none")
+        monkeypatch.setenv("CSD_SECRETS", str(right))
+
+        async def read() -> bytes | None:
+            async with csdstore.aio(drive.url) as kv:
+                return await kv.get_value("k")
+
+        assert asyncio.run(read()) == b"v"
+    finally:
+        drive.stop()
 
 
 def test_a_fork_is_found(drive: Drive) -> None:

@@ -3,6 +3,8 @@
 import os
 import pickle
 import random
+import select
+import signal
 import tomllib
 from pathlib import Path
 
@@ -219,6 +221,8 @@ def test_the_environment_names_the_array(stored: Array, monkeypatch: pytest.Monk
     fs = fsspec.filesystem("csd", skip_instance_cache=True)
     fs.pipe_file("x", b"1")
     assert fs.cat_file("x") == b"1"
+    # The instance that another test made without options is for another array.
+    type(fs).clear_instance_cache()
     assert pickle.loads(pickle.dumps(fs)).cat_file("x") == b"1"
 
 
@@ -233,6 +237,23 @@ def test_threads_share_a_file_system(fs) -> None:
 
     together(lambda number=number: work(number) for number in range(8))
     assert len(fs.find("")) == 40
+
+
+def test_a_protected_object_is_read_without_a_drive(fs, stored: Array, tmp_path: Path) -> None:
+    """Lost chunks are computed, in ranges and in the whole object; others are errors."""
+    content = os.urandom(3 * CHUNK + 5)
+    (tmp_path / "f").write_bytes(content)
+    for name, protect in (("kept", ("--protect", "rs:2+1")), ("lost", ())):
+        stored.csd("put", str(tmp_path / "f"), name, "--chunk=64k", *protect)
+    one = tomllib.loads(stored.file.read_text())["drives"][1]
+    process = os.pidfd_open(one["pid"])
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    select.select([process], [], [])
+    os.close(process)
+    assert fs.cat_file("kept") == content
+    assert fs.cat_file("kept", CHUNK - 7, 2 * CHUNK) == content[CHUNK - 7 : 2 * CHUNK]
+    with pytest.raises(csdstore.Error):
+        fs.cat_file("lost")
 
 
 def test_reading_survives_a_restart_of_the_array(tmp_path: Path) -> None:

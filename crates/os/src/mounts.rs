@@ -144,15 +144,28 @@ pub fn mount_root(place: &Place, image: &Path, fs: Fs) -> Result<(), Error> {
 /// # Errors
 /// If a process of this machine uses it.
 pub fn detach(file: &Path) -> Result<(), Error> {
+    let end = |device: &str| tools::run("losetup", &["--detach", device]).map(drop);
+    if detach_by(|| loop_of(file), end)? {
+        return Ok(());
+    }
+    Err(Error::Failed(format!("a loop device of {} is in use", file.display())))
+}
+
+/// Ends every device that `find` finds; returns false if one stays.
+fn detach_by(
+    mut find: impl FnMut() -> Result<Option<String>, Error>,
+    mut end: impl FnMut(&str) -> Result<(), Error>,
+) -> Result<bool, Error> {
     for _ in 0..TRIES {
-        let Some(device) = loop_of(file)? else { return Ok(()) };
-        // It is free as soon as the last mount of it has gone.
-        tools::run("losetup", &["--detach", &device])?;
-        if loop_of(file)?.as_ref() == Some(&device) {
+        let Some(device) = find()? else { return Ok(true) };
+        // It is free as soon as the last mount of it has gone, which may be just now.
+        let ended = end(&device);
+        if find()?.as_ref() == Some(&device) {
+            ended?;
             pause();
         }
     }
-    Err(Error::Failed(format!("a loop device of {} is in use", file.display())))
+    Ok(false)
 }
 
 /// Returns a loop device of a file.
@@ -173,6 +186,15 @@ fn loop_of(file: &Path) -> Result<Option<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_goes_by_itself_is_detached() {
+        let gone = |_: &str| Err(Error::Failed("No such device or address".to_owned()));
+        let mut found = vec![None, None, Some("/dev/loop0".to_owned())];
+        assert!(detach_by(|| Ok(found.pop().expect("three looks")), gone).unwrap());
+        let stays = || Ok(Some("/dev/loop0".to_owned()));
+        assert!(detach_by(stays, gone).is_err(), "a failure is told");
+    }
 
     #[test]
     fn lines_of_the_kernels_list_are_understood() {

@@ -16,6 +16,7 @@ use crate::backend::Backend;
 use crate::busy::{BusyTimes, Meter};
 use crate::class::Class;
 pub use crate::core_id::{CoreGone, CoreId};
+use crate::instant::Instant;
 use crate::mailbox::{Inbox, Message, Shared};
 use crate::oneshot::oneshot;
 use crate::ready::Ready;
@@ -340,6 +341,11 @@ impl Core {
         }
         *self.taken.borrow_mut() = taken;
         true
+    }
+
+    /// Returns the time of the next timer; `u64::MAX` if there is none.
+    pub(crate) fn next_timer_ns(&self) -> u64 {
+        self.timers.borrow().next().map_or(u64::MAX, Instant::ns)
     }
 
     /// Wakes the waiters of all timers that are due.

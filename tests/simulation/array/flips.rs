@@ -21,6 +21,7 @@ use super::history::Told;
 use super::host::{self, Known};
 use super::pieces::{self, Medium, Sound};
 use super::{DRIVES, Lane, NAMES, plan};
+use crate::places::places;
 
 const PAGE_BYTES: usize = 4096;
 
@@ -128,16 +129,12 @@ async fn targets(array: &Array) -> Option<Vec<Target>> {
 
 /// Flips a bit of each target, in all its copies on the medium, and returns those that it found.
 fn flip(memory: &Memory, targets: Vec<Target>, draw: &dyn Fn(usize) -> usize) -> Vec<Target> {
-    let mut stored = vec![0; usize::try_from(memory.bytes()).unwrap()];
-    memory.read(0, &mut stored);
-    let mut flipped = Vec::new();
-    for mut target in targets {
+    let values: Vec<&[u8]> = targets.iter().map(|target| &target.bytes[..]).collect();
+    let (held, mut flipped) = (places(memory, &values), Vec::new());
+    for (mut target, held) in targets.into_iter().zip(held) {
         target.byte = draw(target.bytes.len());
         target.flipped = target.bytes[target.byte] ^ 1 << draw(8);
-        // Values and blocks begin at multiples of 64.
-        let places = (0..stored.len()).step_by(64);
-        let held = places.filter(|at| stored[*at..].starts_with(&target.bytes));
-        target.places = held.map(|at| (at + target.byte) as u64).collect();
+        target.places = held.into_iter().map(|at| at + target.byte as u64).collect();
         target.places.iter().for_each(|place| memory.write(*place, &[target.flipped]));
         flipped.extend(Some(target).filter(|target| !target.places.is_empty()));
     }
@@ -156,7 +153,7 @@ fn is_undone(memory: &Memory, target: &Target) -> bool {
 
 impl Lane {
     /// Runs a look of a host to its end, and returns what it returns.
-    fn ask<T: 'static, F: Future<Output = T> + 'static>(
+    pub(super) fn ask<T: 'static, F: Future<Output = T> + 'static>(
         &self,
         work: impl Fn(Array) -> F + Clone + 'static,
     ) -> T {

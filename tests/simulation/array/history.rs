@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::words::words;
+
 /// Identifier of a put, and of its bytes.
 pub type Content = u64;
 
@@ -63,8 +65,7 @@ pub struct History {
 pub fn bytes_of(content: Content) -> Vec<u8> {
     let chunks = 1 + content % 9;
     let length = usize::try_from(chunks * CHUNK_BYTES - content % 100 * 8).unwrap();
-    let word = |word: u64| (content << 20 | word).to_le_bytes();
-    (0u64..).flat_map(word).take(length).collect()
+    words(content << 20, length)
 }
 
 impl History {

@@ -229,7 +229,7 @@ fn scheme(data: usize, parity: usize) -> Scheme {
     Scheme::new(data, parity).unwrap()
 }
 
-async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Told {
+pub async fn put(array: &Array, name: usize, content: Content, known: &Known) -> Told {
     let repairing = known.borrow().repairing;
     let on_block = repairing && content.is_multiple_of(5);
     let on_some = repairing && random_u64().is_multiple_of(3);

@@ -15,7 +15,10 @@
 //! object (`pieces.rs`). After a repair that reported success, and the last one of each object with
 //! enough pieces, the media hold all of them (`repair.rs`). A seed is a whole run.
 
+mod claims;
 mod codes;
+mod damaged;
+mod faults;
 mod flips;
 mod guards;
 mod history;
@@ -44,6 +47,7 @@ use csd_reactor::{CoreId, Listener};
 use csd_store::array::{ArrayFile, GUARDED, Guards, Plan};
 
 use crate::{DRIVE_BYTES, LIMIT, seeds};
+use faults::Faults;
 use host::{Known, Shared};
 
 /// Number of drives, hosts and names.
@@ -90,26 +94,6 @@ struct Drive {
     is_formatted: Rc<Cell<bool>>,
     /// A copy of the disk at an earlier stop, and the number of its medium.
     older: Option<Arc<Volatile>>,
-}
-
-/// Faults of each kind that happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Faults {
-    cuts: u64,
-    emptied: u64,
-    older: u64,
-    partitions: u64,
-    isolations: u64,
-    host_crashes: u64,
-    swaps: u64,
-    rebuilds: u64,
-    protects: u64,
-    compared: u64,
-    repairs: u64,
-    rebuilt: u64,
-    moved: u64,
-    flips: flips::Flips,
-    by_drives: u64,
 }
 
 struct Lane {
@@ -348,34 +332,23 @@ struct Outcome {
     faults: Faults,
 }
 
+impl Outcome {
+    /// Returns the outcome of a run that kept the rules.
+    fn checked(self) -> Self {
+        assert!(self.violations.is_empty(), "{:#?}", self.violations);
+        self
+    }
+}
+
 #[test]
 fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
     let (mut all, mut answered, mut scanned) = (Faults::default(), 0, 0);
-    for seed in seeds() {
-        let run = std::panic::catch_unwind(|| Lane::new(seed, GUARDED).run());
-        let again = format!("CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1);
-        let Ok(outcome) = run else { panic!("seed {seed} failed: {again}") };
-        assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}\n{again}", outcome.violations);
+    for outcome in seeds::each(seeds(), |seed| Lane::new(seed, GUARDED).run().checked()) {
         (answered, scanned) = (answered + outcome.answered, scanned + outcome.scanned);
-        let faults = outcome.faults;
-        all.cuts += faults.cuts;
-        all.emptied += faults.emptied;
-        all.older += faults.older;
-        all.partitions += faults.partitions;
-        all.isolations += faults.isolations;
-        all.host_crashes += faults.host_crashes;
-        all.swaps += faults.swaps;
-        all.rebuilds += faults.rebuilds;
-        all.protects += faults.protects;
-        all.compared += faults.compared;
-        all.repairs += faults.repairs;
-        all.rebuilt += faults.rebuilt;
-        all.moved += faults.moved;
-        all.flips.add(faults.flips);
-        all.by_drives += faults.by_drives;
+        all.add(outcome.faults);
     }
     let count = seeds().count() as u64;
-    println!("{count} seeds, {answered} answers, {scanned} looks at media, {all:?}");
+    println!("array: {count} seeds, {answered} answers, {scanned} looks at media, {all:?}");
     assert!(answered as u64 > 20 * count, "the hosts hardly worked: {answered}");
     let every = [
         all.emptied,

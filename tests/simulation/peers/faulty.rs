@@ -102,7 +102,7 @@ async fn work(known: Rc<RefCell<Known>>) {
 }
 
 /// Cuts the power of a drive for a while, or the network between it and another machine.
-fn fault(fleet: &Fleet) {
+fn fault(fleet: &Fleet, met: &mut Met) {
     let draw = |range: std::ops::Range<u64>| {
         range.start + fleet.world.random_u64() % (range.end - range.start)
     };
@@ -116,19 +116,32 @@ fn fault(fleet: &Fleet) {
         drive.disk.power_on();
         fleet.world.run_for(span / 4);
         fleet.start(index);
+        met.cuts += 1;
     } else {
-        let other = match draw(0..3) {
-            0 => fleet.host,
-            _ => fleet.drives[(index + 1) % 3].machine,
+        let is_of_host = draw(0..3) == 0;
+        let (other, count) = match is_of_host {
+            true => (fleet.host, &mut met.partitions_of_host),
+            false => (fleet.drives[(index + 1) % 3].machine, &mut met.partitions),
         };
+        *count += 1;
         fleet.world.partition(drive.machine, other);
         fleet.world.run_for(span);
         fleet.world.heal(drive.machine, other);
     }
 }
 
-/// Returns the numbers of tasks that succeeded and failed.
-fn run(seed: u64) -> (usize, u64) {
+/// Faults of each kind that happened, and tasks by outcome.
+#[derive(Debug, Default)]
+struct Met {
+    cuts: u64,
+    /// Of two drives, and of a drive and the host.
+    partitions: u64,
+    partitions_of_host: u64,
+    stored: usize,
+    failed: u64,
+}
+
+fn run(seed: u64) -> Met {
     let fleet = Fleet::new(seed, |_| list([Some(1), Some(2), Some(3)]));
     fleet.on_host(|| async {
         for drive in 0..3 {
@@ -149,7 +162,8 @@ fn run(seed: u64) -> (usize, u64) {
             }
         }
     });
-    (0..FAULTS).for_each(|_| fault(&fleet));
+    let mut met = Met::default();
+    (0..FAULTS).for_each(|_| fault(&fleet, &mut met));
     known.borrow_mut().stopping = true;
     let ended = fleet.world.run_until(|world| !world.is_running(fleet.host), LIMIT);
     ended.expect("every task ends");
@@ -178,20 +192,23 @@ fn run(seed: u64) -> (usize, u64) {
             }
         }
     });
-    (stored.len(), known.borrow().failed)
+    (met.stored, met.failed) = (stored.len(), known.borrow().failed);
+    met
 }
 
 #[test]
 fn what_drives_report_as_stored_is_there_and_whole_over_cuts_and_partitions() {
-    let (mut stored, mut failed) = (0, 0);
+    let mut all = Met::default();
     // A seed takes as long as five of the other lanes.
-    for seed in seeds().step_by(5) {
-        let ran = std::panic::catch_unwind(|| run(seed));
-        let Ok(ran) = ran else {
-            panic!("seed {seed} failed: CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1)
-        };
-        (stored, failed) = (stored + ran.0, failed + ran.1);
+    for met in seeds::each(seeds().step_by(5), run) {
+        all.cuts += met.cuts;
+        all.partitions += met.partitions;
+        all.partitions_of_host += met.partitions_of_host;
+        all.stored += met.stored;
+        all.failed += met.failed;
     }
-    println!("{stored} tasks succeeded, {failed} failed");
-    assert!(stored > 0 && (failed > 0 || seeds().count() < 50), "{stored} {failed}");
+    println!("peers: {} seeds, {all:?}", seeds().step_by(5).count());
+    let faults = [all.cuts, all.partitions, all.partitions_of_host, all.failed];
+    let all_met = faults.iter().all(|count| *count > 0);
+    assert!(all.stored > 0 && (all_met || seeds().count() < 50), "{all:?}");
 }

@@ -24,6 +24,11 @@ use host::Host;
 pub use row::{Encoder, Row};
 pub use shape::{CELL_BYTES, Shape, WINDOW_BYTES};
 
+/// Expected time of a round on the host, both encoders and the transfer, ns for each byte.
+const HOST_NS_PER_BYTE: f64 = 0.4;
+/// Expected time until both sides have the data, seconds.
+const START_S: f64 = 0.5;
+
 /// An encoding, and the powers of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
@@ -42,6 +47,24 @@ impl Case {
     fn ns_per_byte(&self) -> Option<f64> {
         self.pace_ns_per_byte.map(|time| time / self.drive_power)
     }
+
+    /// Returns the time that a drive takes by its pace, seconds.
+    fn paced_s(&self) -> Option<f64> {
+        self.ns_per_byte().map(|ns| ns * self.shape.data_bytes() as f64 / 1e9)
+    }
+
+    /// Returns the number of times that drives encode in so many rounds of the host. The time of a
+    /// paced drive is its model's: to take it again would only make the measurement long.
+    pub fn drive_rounds(&self, rounds: usize) -> usize {
+        if self.pace_ns_per_byte.is_some() { 1 } else { rounds }
+    }
+
+    /// Returns the time that the case is expected to take in so many rounds, seconds.
+    pub fn expected_s(&self, rounds: usize) -> f64 {
+        let host_s = self.shape.data_bytes() as f64 * HOST_NS_PER_BYTE / 1e9 / self.host_power;
+        let drive_s = self.paced_s().unwrap_or(host_s);
+        START_S + rounds as f64 * host_s + self.drive_rounds(rounds) as f64 * drive_s
+    }
 }
 
 /// A measurement to do.
@@ -49,7 +72,7 @@ impl Case {
 pub struct Plan {
     /// Encodings, each with its powers.
     pub cases: Vec<Case>,
-    /// Number of rounds.
+    /// Number of rounds; see [`Case::drive_rounds`].
     pub rounds: usize,
     /// Number of drives that encode a block each at the same time.
     pub drives: usize,
@@ -70,7 +93,7 @@ struct Times {
     host_load: Vec<f64>,
 }
 
-/// Measures every case.
+/// Measures every case. Progress is in seconds that the cases are expected to take.
 ///
 /// # Errors
 /// The first error of a drive; [`Error::Usage`] without rounds or drives; [`Error::Server`] if
@@ -79,26 +102,40 @@ pub fn measure(plan: &Plan, stop: &Stop, progress: &dyn Fn(Step<'_>)) -> Result<
     if plan.rounds == 0 || plan.drives == 0 {
         return Err(Error::Usage("at least one round and one drive are needed".to_owned()));
     }
-    let of = plan.cases.len() * plan.rounds;
-    let (mut rows, mut done) = (Vec::new(), 0);
-    for case in &plan.cases {
+    let expected_s = |cases: &[Case]| {
+        whole_s(cases.iter().map(|case| case.expected_s(plan.rounds)).sum::<f64>())
+    };
+    let (mut rows, of) = (Vec::new(), expected_s(&plan.cases));
+    for (index, case) in plan.cases.iter().enumerate() {
         let what = case.shape.to_string();
-        progress(Step { done, of, what: &what });
-        let mut host = Host::new(case.shape, plan.isal)?;
-        let drives = Drives::start(plan, case, stop)?;
-        drives.check(&host)?;
-        let mut times = Times::default();
-        for _ in 0..plan.rounds {
-            times.own.push(host.encode(case.host_power, stop)?);
-            times.isal.extend(host.encode_by_isal(case.host_power, stop)?);
-            times.host_load.push(drives.load()?);
-            times.drives.push(drives.encode(stop)?);
-            done += 1;
-            progress(Step { done, of, what: &what });
-        }
-        rows.extend(times.rows(*case)?);
+        progress(Step { done: expected_s(&plan.cases[..index]), of, what: &what });
+        rows.extend(times(plan, case, stop)?.rows(*case)?);
     }
+    progress(Step { done: of, of, what: "" });
     Ok(rows)
+}
+
+/// Measures a case.
+fn times(plan: &Plan, case: &Case, stop: &Stop) -> Result<Times, Error> {
+    let mut host = Host::new(case.shape, plan.isal)?;
+    let drives = Drives::start(plan, case, stop)?;
+    drives.check(&host)?;
+    let mut times = Times::default();
+    for round in 0..plan.rounds {
+        times.own.push(host.encode(case.host_power, stop)?);
+        times.isal.extend(host.encode_by_isal(case.host_power, stop)?);
+        times.host_load.push(drives.load()?);
+        if round < case.drive_rounds(plan.rounds) {
+            times.drives.push(drives.encode(stop)?);
+        }
+    }
+    Ok(times)
+}
+
+/// Returns a time in whole seconds.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive and far below 2^53
+fn whole_s(seconds: f64) -> usize {
+    seconds.round() as usize
 }
 
 impl Times {

@@ -59,9 +59,7 @@ impl Row {
 
     /// Returns true if a drive took longer than its pace, so that the time is this machine's.
     pub fn is_behind(&self) -> bool {
-        let modelled = |ns: f64| ns * self.case.shape.data_bytes() as f64 / 1e9;
-        let modelled = self.case.ns_per_byte().map(modelled);
-        modelled.is_some_and(|modelled| self.drive_s[1] > modelled * (1.0 + BEHIND_MAX))
+        self.case.paced_s().is_some_and(|paced_s| self.drive_s[1] > paced_s * (1.0 + BEHIND_MAX))
     }
 
     /// Returns the row as records and JSON output have it.

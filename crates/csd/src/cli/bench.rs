@@ -60,8 +60,9 @@ Examples:
     /// this project's code and by ISA-L (libisal) where it is installed; and in drives that the
     /// command starts, by their program `encode`, at the pace of a profile. Both sides take turns
     /// in rounds; figures are medians. Without sizes and powers, these are the ones of section IV.2
-    /// of Byun et al., 2023; its printed break-even points are shown in a table of their own. Exit
-    /// code 4 if times scatter by more than 15 %, or a drive cannot keep its pace.
+    /// of Byun et al., 2023, which takes about 2 minutes; its printed break-even points are shown
+    /// in a table of their own. Exit code 4 if times scatter by more than 15 %, or a drive cannot
+    /// keep its pace.
     #[command(after_help = "\
 Examples:
   csd bench ec -o ec.csv && csdplan ec --points ec.csv

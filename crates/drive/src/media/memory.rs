@@ -4,6 +4,7 @@
 //! reader sees an aligned write of up to a stripe whole or not at all. Two cores wait for each
 //! other only when they access one stripe at the same moment. No system call is made.
 
+use std::ops::Range;
 use std::sync::RwLock;
 
 /// Bytes under one lock.
@@ -44,6 +45,23 @@ impl Memory {
         Self { stripes: self.stripes.iter().map(copy).collect(), bytes: self.bytes }
     }
 
+    /// Returns the ranges that were written, whole stripes, in order; the rest reads as zeros.
+    pub fn written(&self) -> Vec<Range<u64>> {
+        let mut written: Vec<Range<u64>> = Vec::new();
+        for (number, stripe) in (0u64..).zip(&self.stripes) {
+            if stripe.read().unwrap_or_else(|error| error.into_inner()).is_none() {
+                continue;
+            }
+            let from = number * STRIPE_BYTES as u64;
+            let to = self.bytes.min(from + STRIPE_BYTES as u64);
+            match written.last_mut().filter(|last| last.end == from) {
+                Some(last) => last.end = to,
+                None => written.push(from..to),
+            }
+        }
+        written
+    }
+
     /// Fills `into` from `offset` on; the range must be on the medium.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for_stripes(offset, into.len(), |stripe, within, range| {
@@ -82,11 +100,7 @@ impl Memory {
 }
 
 /// Calls `visit(stripe, offset within it, range of the caller's bytes)` for each stripe touched.
-fn for_stripes(
-    offset: u64,
-    length: usize,
-    mut visit: impl FnMut(usize, usize, std::ops::Range<usize>),
-) {
+fn for_stripes(offset: u64, length: usize, mut visit: impl FnMut(usize, usize, Range<usize>)) {
     let mut at = usize::try_from(offset).expect("memory media fit into memory");
     let mut done = 0;
     while done < length {
@@ -112,6 +126,8 @@ mod tests {
         memory.read(STRIPE_BYTES as u64 - 100, &mut back);
         assert!(back[..50].iter().all(|byte| *byte == 0));
         assert_eq!(&back[50..50 + data.len()], &data[..]);
+        let written = memory.written();
+        assert_eq!((written.len(), &written[0]), (1, &(0..3 * STRIPE_BYTES as u64)));
         assert!(back[50 + data.len()..].iter().all(|byte| *byte == 0));
     }
 

@@ -187,7 +187,8 @@ impl Volatile {
 
     /// Writes the buffers one behind the other from `offset` on.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
-        let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+        let parts: Vec<&[u8]> = buffers.iter().map(|buffer| &buffer[..]).collect();
+        let bytes = parts.concat();
         let number = {
             let mut state = self.state();
             let number = state.next;

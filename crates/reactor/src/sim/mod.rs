@@ -264,14 +264,15 @@ impl World {
             self.happen(event);
             return Step::Ran;
         }
-        let with_timers = self.0.state.borrow().cores_with_due_timers();
-        if !with_timers.is_empty() {
-            for core in with_timers {
-                core.fire_timers();
-            }
-            return Step::Ran;
+        let state = self.0.state.borrow();
+        let Some(next_ns) = state.next_ns() else { return Step::Dead };
+        if next_ns > state.now_ns {
+            return Step::Idle(next_ns);
         }
-        self.0.state.borrow().next_ns().map_or(Step::Dead, Step::Idle)
+        let with_timers = state.cores_with_due_timers();
+        drop(state);
+        with_timers.iter().for_each(|core| core.fire_timers());
+        Step::Ran
     }
 
     /// Lets a core read its messages and poll one of its ready tasks.

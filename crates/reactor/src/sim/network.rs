@@ -4,6 +4,7 @@
 //! direction arrive in the order in which they were sent; bytes in flight and unread never exceed
 //! the window.
 
+mod arrival;
 pub(crate) mod partition;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,8 +17,6 @@ use super::state::{Event, State, Trace};
 use crate::backend::socket::no_address;
 use crate::backend::{Direction, SocketKey};
 use crate::endpoint::Endpoint;
-
-const BACKLOG: usize = 1024;
 
 /// Something in flight on the network. The socket `from` may have been closed meanwhile.
 pub(crate) enum NetEvent {
@@ -114,6 +113,15 @@ impl Stream {
         self.broken = true;
         Some(kind.into())
     }
+}
+
+/// Moves as many bytes as `into` has from the front of a queue, which has them.
+fn take(queue: &mut VecDeque<u8>, into: &mut [u8]) {
+    let (front, back) = queue.as_slices();
+    let (first, second) = into.split_at_mut(into.len().min(front.len()));
+    first.copy_from_slice(&front[..first.len()]);
+    second.copy_from_slice(&back[..second.len()]);
+    queue.drain(..into.len());
 }
 
 fn not_open() -> io::Error {
@@ -242,11 +250,10 @@ impl State {
             }
             return Ok((stream.ended || stream.broken).then_some(0));
         }
-        let count = 1 + self.below(there);
+        // Half of the reads get less than there is.
+        let count = if self.below(2) == 0 { 1 + self.below(there) } else { there };
         let stream = self.net.stream(key.0)?;
-        for (to, byte) in into.iter_mut().zip(stream.inbound.drain(..count)) {
-            *to = byte;
-        }
+        take(&mut stream.inbound, &mut into[..count]);
         let (machine, peer) = (stream.machine, stream.peer);
         self.trace(Trace::Receive, machine, 0, count as u64);
         if let Some(to) = peer {
@@ -288,9 +295,11 @@ impl State {
 
     fn trace_bytes(&mut self, key: u64, bytes: &[u8]) {
         self.trace(Trace::Send, 0, bytes.len(), key);
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.fold(u64::from_le_bytes(*word)));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.fold(u64::from_le_bytes(word));
         }
     }
@@ -315,7 +324,10 @@ impl State {
                 if stream.is_ready(direction, window) {
                     return Poll::Ready(Ok(()));
                 }
-                stream.readers[direction as usize] = Some(waker.clone());
+                match &mut stream.readers[direction as usize] {
+                    Some(known) => known.clone_from(waker),
+                    none => *none = Some(waker.clone()),
+                }
                 Poll::Pending
             }
         }
@@ -431,87 +443,5 @@ impl State {
                 self.send_loose(NetEvent::Reset { to: *key });
             }
         }
-    }
-
-    /// Executes an arrival; returns the wakers to call.
-    pub(crate) fn net_event(&mut self, event: NetEvent) -> Vec<Waker> {
-        let (kind, to) = match &event {
-            NetEvent::Connect { client, .. } => (1, *client),
-            NetEvent::Accepted { client, .. } => (2, *client),
-            NetEvent::Refused { client, .. } => (3, *client),
-            NetEvent::Data { to, .. } => (4, *to),
-            NetEvent::Credit { to, .. } => (5, *to),
-            NetEvent::Fin { to } => (6, *to),
-            NetEvent::Reset { to } => (7, *to),
-        };
-        self.trace(Trace::Net, kind, 0, to);
-        match event {
-            NetEvent::Connect { client, machine, to } => self.arrive(client, machine, &to),
-            NetEvent::Data { to, from, bytes } => self.receive(to, from, &bytes),
-            NetEvent::Accepted { client, server } if self.net.stream(client).is_err() => {
-                // The client closed before it was answered.
-                self.send_loose(NetEvent::Reset { to: server });
-                Vec::new()
-            }
-            NetEvent::Accepted { client, server } => self.change(client, |stream| {
-                stream.connected = true;
-                stream.peer = Some(server);
-            }),
-            NetEvent::Refused { client, kind } => self.change(client, |s| s.error = Some(kind)),
-            NetEvent::Credit { to, bytes } => {
-                self.change(to, |stream| stream.outstanding -= bytes.min(stream.outstanding))
-            }
-            NetEvent::Fin { to } => self.change(to, |stream| stream.ended = true),
-            NetEvent::Reset { to } => self.change(to, |stream| {
-                stream.error = Some(ErrorKind::ConnectionReset);
-                stream.peer = None;
-            }),
-        }
-    }
-
-    /// Changes a stream, if it still exists, and wakes its waiters.
-    fn change(&mut self, key: u64, change: impl FnOnce(&mut Stream)) -> Vec<Waker> {
-        let Ok(stream) = self.net.stream(key) else { return Vec::new() };
-        change(stream);
-        stream.readers.iter_mut().filter_map(Option::take).collect()
-    }
-
-    fn receive(&mut self, to: u64, from: u64, bytes: &[u8]) -> Vec<Waker> {
-        match self.net.stream(to) {
-            // A stream that was reset takes nothing more.
-            Ok(stream) if stream.peer == Some(from) => {
-                self.change(to, |stream| stream.inbound.extend(bytes))
-            }
-            _ => {
-                self.send_loose(NetEvent::Reset { to: from });
-                Vec::new()
-            }
-        }
-    }
-
-    /// Handles a connection request that reaches its machine.
-    fn arrive(&mut self, client: u64, machine: usize, to: &Endpoint) -> Vec<Waker> {
-        let Ok(Some(remote)) = self.net.stream(client).map(|stream| stream.local.clone()) else {
-            return Vec::new();
-        };
-        let listener = self.net.listener_at(machine, to);
-        if listener.is_none_or(|listener| listener.waiting.len() >= BACKLOG) {
-            let kind = ErrorKind::ConnectionRefused;
-            self.send_loose(NetEvent::Refused { client, kind });
-            return Vec::new();
-        }
-        let stream = Stream {
-            machine,
-            local: Some(to.clone()),
-            remote: Some(remote),
-            peer: Some(client),
-            connected: true,
-            ..Stream::default()
-        };
-        let server = self.net.insert(Socket::Stream(Box::new(stream)));
-        self.send_along(server, NetEvent::Accepted { client, server });
-        let Some(listener) = self.net.listener_at(machine, to) else { return Vec::new() };
-        listener.waiting.push_back(server);
-        listener.waker.take().into_iter().collect()
     }
 }

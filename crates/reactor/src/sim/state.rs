@@ -3,7 +3,8 @@
 //! This module runs and wakes no tasks: it returns the tasks to run, wake or drop.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::task::Waker;
@@ -36,6 +37,33 @@ pub(crate) enum Event {
         more: bool,
     },
 }
+
+/// A pending event. The greatest one is the next: by time, then by order of scheduling.
+struct Scheduled {
+    at_ns: u64,
+    number: u64,
+    event: Event,
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
+    }
+}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Scheduled {}
 
 /// Kind of a trace entry.
 #[derive(Clone, Copy)]
@@ -100,9 +128,10 @@ pub(crate) struct State {
     pub(crate) net: Network,
     pub(crate) partitions: Partitions,
     random: u64,
-    /// Pending events by time, then by order of scheduling.
-    events: BTreeMap<(u64, u64), Event>,
+    events: BinaryHeap<Scheduled>,
     scheduled: u64,
+    /// Cores that can run, of the present step.
+    able: Vec<Life>,
 }
 
 impl State {
@@ -115,8 +144,9 @@ impl State {
             net: Network::default(),
             partitions: Partitions::default(),
             random: seed,
-            events: BTreeMap::new(),
+            events: BinaryHeap::new(),
             scheduled: 0,
+            able: Vec::new(),
         }
     }
 
@@ -149,7 +179,7 @@ impl State {
 
     pub(crate) fn schedule_at(&mut self, at_ns: u64, event: Event) {
         self.scheduled += 1;
-        self.events.insert((at_ns, self.scheduled), event);
+        self.events.push(Scheduled { at_ns, number: self.scheduled, event });
     }
 
     pub(crate) fn machine_at(&self, ip: IpAddr) -> Option<usize> {
@@ -180,30 +210,29 @@ impl State {
         if self.is_alive(at) { self.machines[at.machine].cores.get_mut(at.core) } else { None }
     }
 
-    /// Returns all live cores, in order.
-    fn cores(&self) -> impl Iterator<Item = (Life, &SimCore, &Rc<Core>)> {
-        self.machines.iter().enumerate().flat_map(|(index, machine)| {
-            machine.cores.iter().enumerate().filter_map(move |(core, sim)| {
-                let at = Life { machine: index, core, life: machine.life };
-                sim.core.as_ref().map(|running| (at, sim, running))
-            })
-        })
+    /// Returns all running cores, in order.
+    fn cores(&self) -> impl Iterator<Item = (&SimCore, &Rc<Core>)> {
+        let all = self.machines.iter().flat_map(|machine| &machine.cores);
+        all.filter_map(|sim| sim.core.as_ref().map(|running| (sim, running)))
     }
 
     /// Draws one of the cores that have work and are free now.
     pub(crate) fn choose_core(&mut self) -> Option<(Life, Rc<Core>)> {
-        let can_run =
-            |sim: &SimCore, core: &Core| has_work(core) && sim.busy_until_ns <= self.now_ns;
-        let count = self.cores().filter(|(_, sim, core)| can_run(sim, core)).count();
-        if count == 0 {
-            return None;
+        let mut able = std::mem::take(&mut self.able);
+        able.clear();
+        for (machine, of) in self.machines.iter().enumerate() {
+            for (core, sim) in of.cores.iter().enumerate() {
+                let is_able = sim.busy_until_ns <= self.now_ns;
+                if is_able && sim.core.as_ref().is_some_and(|core| has_work(core)) {
+                    able.push(Life { machine, core, life: of.life });
+                }
+            }
         }
-        let chosen = self.below(count);
-        let now_ns = self.now_ns;
-        self.cores()
-            .filter(|(_, sim, core)| has_work(core) && sim.busy_until_ns <= now_ns)
-            .nth(chosen)
-            .map(|(at, _, core)| (at, Rc::clone(core)))
+        let chosen = if able.is_empty() { None } else { Some(able[self.below(able.len())]) };
+        self.able = able;
+        let at = chosen?;
+        let core = self.machines[at.machine].cores[at.core].core.as_ref()?;
+        Some((at, Rc::clone(core)))
     }
 
     /// Draws the position of one of a core's ready tasks.
@@ -228,28 +257,27 @@ impl State {
 
     /// Takes out the first event whose time has come.
     pub(crate) fn due_event(&mut self) -> Option<Event> {
-        let first = self.events.first_entry()?;
-        if first.key().0 > self.now_ns {
+        if self.events.peek()?.at_ns > self.now_ns {
             return None;
         }
-        Some(first.remove())
+        self.events.pop().map(|first| first.event)
     }
 
     pub(crate) fn cores_with_due_timers(&self) -> Vec<Rc<Core>> {
-        let due = |core: &Core| core.timers.borrow().next().is_some_and(|t| t.ns() <= self.now_ns);
-        self.cores().filter(|(_, _, core)| due(core)).map(|(_, _, core)| Rc::clone(core)).collect()
+        let due = |core: &Core| core.next_timer_ns() <= self.now_ns;
+        self.cores().filter(|(_, core)| due(core)).map(|(_, core)| Rc::clone(core)).collect()
     }
 
-    /// Returns the time of the next event or timer, given that no core can run now.
+    /// Returns the time of the next event or timer, given that no core can run now and no event is
+    /// due. It is now if a timer is due.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        let event = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
-        let cores = self.cores().flat_map(|(_, sim, core)| {
-            let timer = core.timers.borrow().next().map(crate::instant::Instant::ns);
-            let work = has_work(core).then_some(sim.busy_until_ns);
-            [timer, work].into_iter().flatten()
-        });
+        let mut next_ns = self.events.peek().map_or(u64::MAX, |first| first.at_ns);
+        for (sim, core) in self.cores() {
+            let work_ns = if has_work(core) { sim.busy_until_ns } else { u64::MAX };
+            next_ns = next_ns.min(work_ns).min(core.next_timer_ns());
+        }
         // A timer at the end of time never fires.
-        cores.chain(event).filter(|at_ns| *at_ns < u64::MAX).min()
+        (next_ns < u64::MAX).then_some(next_ns.max(self.now_ns))
     }
 
     /// Ends a machine's life. The caller closes the returned cores, then drops the rest.

@@ -401,7 +401,7 @@ mod tests {
             file.drives.iter().enumerate().map(name).collect()
         };
         let mut file = sample();
-        let mut join = |file: &mut ArrayFile, name: &str| {
+        let join = |file: &mut ArrayFile, name: &str| {
             let mut drive = sample().drives[0].clone();
             (drive.name, drive.media) = (name.to_owned(), None);
             file.joining.push(drive);

@@ -12,6 +12,7 @@
 //! Does not write the catalogue. Invariant: at most one entry ever has an epoch of a name. Time
 //! affects only how long a writer waits for another one, not which writer wins an epoch.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
@@ -19,7 +20,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::entry::{self, Entry};
-use super::{ENTRY_BYTES, read_value};
+use super::{ENTRY_BYTES, holders, read_value};
 use crate::array::{Array, Drive};
 use crate::error::Error;
 
@@ -250,8 +251,7 @@ pub(super) async fn release(
     outcomes
 }
 
-/// Deletes claims of epochs older than the catalogue's, on the drives that are up; returns their
-/// number.
+/// Deletes claims of epochs that have passed, on the drives that are up; returns their number.
 ///
 /// # Errors
 /// As [`super::read`], or a corrupt claim.
@@ -265,8 +265,7 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
                 Ok(Some(claim)) => claim,
                 Err(error) => return Err(error),
             };
-            let found = super::read(array, &entry::key(&claim.name), &claim.name).await?;
-            if found.newest().is_some_and(|newest| newest.epoch >= claim.epoch) {
+            if has_passed(array, &claim).await? {
                 let deleted = drive.objects.delete(&key).await;
                 deleted.map_err(|error| Error::command(drive, error))?;
                 released += 1;
@@ -274,6 +273,27 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
         }
     }
     Ok(released)
+}
+
+/// Returns true if a write quorum holds an entry of the claim's epoch or a later one. If fewer
+/// drives hold one, the next writer may not see it, and would win the epoch again without claims.
+async fn has_passed(array: &Array, claim: &Entry) -> Result<bool, Error> {
+    let mut before: Option<BTreeSet<usize>> = None;
+    // A drive may forget before another one stores the entry. Those that answer twice, in one life,
+    // held it at one moment.
+    for _ in 0..2 {
+        let found = super::read(array, &entry::key(&claim.name), &claim.name).await?;
+        let Some(newest) = found.newest() else { return Ok(false) };
+        let is_later = |held: &Entry| held.epoch >= claim.epoch;
+        let later = found.answers.iter().filter(|(_, held)| held.as_ref().is_some_and(is_later));
+        let mut later: BTreeSet<usize> = later.map(|(index, _)| *index).collect();
+        later.retain(|index| before.as_ref().is_none_or(|before| before.contains(index)));
+        if later.len() < holders::needed(array, newest) {
+            return Ok(false);
+        }
+        before = Some(later);
+    }
+    Ok(true)
 }
 
 /// Runs `ask` for all drives that vote, concurrently.

@@ -1,5 +1,6 @@
 //! Rebuilding the catalogue of a drive that has forgotten a part of it, so that it votes again; and
-//! mending damaged copies.
+//! mending damaged copies. A copy that is damaged inside a value which is sound to its drive gives
+//! way to a later version only: its entry is written again under the next epoch.
 //!
 //! The other drives are the witnesses: one more than could outvote them without this drive. Every
 //! name's newest entry among them is stored on the drive, tombstones too, unless it holds a later
@@ -15,11 +16,11 @@ use std::rc::Rc;
 
 use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_NEWER, STORE_MENDS};
 use csd_nvme::status::Status;
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, random_bytes};
 
 use super::ObjectId;
 use super::claim;
-use super::entry::{self, Entry};
+use super::entry::{self, Entry, State};
 use crate::array::membership::{self, Origin};
 use crate::array::{Array, Drive};
 use crate::error::Error;
@@ -73,7 +74,14 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
         }
         let Some(newest) = found.newest() else { continue };
         epochs.insert(*key, newest.epoch);
-        rebuilt.stored += usize::from(put_back(&drive, key, newest).await?);
+        let stored = match put_back(&drive, key, newest).await? {
+            PutBack::Refused => {
+                let writers = if has_vote { array } else { &others };
+                renew(writers, &drive, key, newest).await?
+            }
+            put_back => put_back == PutBack::Stored,
+        };
+        rebuilt.stored += usize::from(stored);
     }
     for key in &claims {
         let Some(claimed) = most_held(&others, key).await? else { continue };
@@ -116,17 +124,51 @@ pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
     if is_vacant { Ok(()) } else { Err(Error::Foreign { drive: drive.name.clone() }) }
 }
 
-/// Stores an entry unless the drive holds it or a later one; returns true if it stored it.
-pub(super) async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<bool, Error> {
-    let held = match super::read_one(drive, key, &newest.name).await {
-        Ok(held) => held,
-        Err(Error::Corrupt { .. }) => None,
+/// Outcome of [`put_back`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PutBack {
+    Stored,
+    /// The drive holds the entry or a later one.
+    Held,
+    /// The drive holds a damaged entry in a value that is sound to it, of the same version.
+    Refused,
+}
+
+/// Stores an entry unless the drive holds it or a later one.
+pub(super) async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<PutBack, Error> {
+    let is_damaged = match super::read_one(drive, key, &newest.name).await {
+        Ok(Some(held)) if held.epoch >= newest.epoch => return Ok(PutBack::Held),
+        Ok(_) => false,
+        Err(Error::Corrupt { .. }) => true,
         Err(error) => return Err(error),
     };
-    if held.is_some_and(|held| held.epoch >= newest.epoch) {
+    match super::store_entry(drive, newest, STORE_IF_NEWER | STORE_MENDS).await? {
+        true => Ok(PutBack::Stored),
+        false if is_damaged => Ok(PutBack::Refused),
+        false => Ok(PutBack::Held),
+    }
+}
+
+/// Writes an entry again under the next epoch, which the drive takes in place of a damaged one of
+/// this epoch; returns true if it holds it then. A staged entry is left to the next change of its
+/// name, which does the same.
+pub(super) async fn renew(
+    array: &Array,
+    drive: &Drive,
+    key: &Key,
+    damaged: &Entry,
+) -> Result<bool, Error> {
+    if damaged.state == State::Staged {
         return Ok(false);
     }
-    super::store_entry(drive, newest, STORE_IF_NEWER | STORE_MENDS).await
+    let ground = super::settle(array, &damaged.name).await?;
+    let Some(newest) = ground.found.newest() else { return Ok(false) };
+    let mut renewed = newest.clone();
+    if *newest == *damaged {
+        random_bytes(&mut renewed.writer);
+        super::write(array, &mut renewed, &ground).await?;
+    }
+    Ok(put_back(drive, key, &renewed).await? != PutBack::Refused)
 }
 
 /// Returns the claim under `key` that most of the witnesses hold.

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::grow::{Error, PASSES, all_up, entries, settle_claims};
-use super::rebuild::put_back;
+use super::rebuild::{PutBack, put_back, renew};
 use crate::array::{Array, membership};
 
 /// Copies every name to all drives but the one with this index; returns the number of names.
@@ -37,7 +37,11 @@ pub async fn gather(array: &Array, index: usize) -> Result<usize, Error> {
         }
         for drive in rest.voters() {
             for (key, entry) in &entries {
-                put_back(&drive, key, entry).await?;
+                let put_back = put_back(&drive, key, entry).await?;
+                // The next pass copies what was written again to all drives.
+                if put_back == PutBack::Refused && renew(array, &drive, key, entry).await? {
+                    continue;
+                }
                 if super::read_one(&drive, key, &entry.name).await?.as_ref() != Some(entry) {
                     return Err(Error::Differs { drive: drive.name.clone() });
                 }

@@ -15,6 +15,7 @@ use super::chunk::not_stored;
 use super::encode::{self, Encoder};
 use super::get::Reader;
 use super::in_drives::InDrives;
+use super::pages::PAGE_BYTES;
 use super::writer::Writer;
 use super::{Error, LIST_BYTES, Progress, parity};
 use crate::array::Array;
@@ -111,7 +112,8 @@ pub(super) async fn make_in_drives(
     flow: &Flow,
 ) -> Result<(), Error> {
     let origin = Some((Rc::clone(array.drive(entry.members[0].into())?), entry.clone()));
-    let encoded = encode::stored(array, &copy, (origin, Some(drives)), flow).await?;
+    let encoded =
+        encode::stored(array, &copy, (origin, Some(drives)), Some(PAGE_BYTES), flow).await?;
     copy.sums = encoded.chunk_sums;
     parity::add(&mut copy, encoded.sums, encoded.lost)?;
     *entry = copy;
@@ -135,7 +137,7 @@ pub(super) async fn make(
     let finished = writer.finish().await;
     copy.sums = sent?;
     let silent = Flow { progress: std::sync::Arc::new(|_| {}), ..flow.clone() };
-    parity::complete(array, &mut copy, finished?, &silent).await?;
+    parity::complete(array, &mut copy, finished?, page_bytes, &silent).await?;
     *entry = copy;
     Ok(())
 }

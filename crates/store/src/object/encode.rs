@@ -4,6 +4,7 @@
 //! Writes no entry. Invariants: an encoder holds the parity of one stripe at most; [`stored`] holds
 //! [`AHEAD_BYTES`] of stripes, or one stripe.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -15,6 +16,7 @@ use super::chunk::read_chunk;
 use super::copy::Flow;
 use super::encoding::{Encoded, Encoding, Number, Origin};
 use super::in_drives::InDrives;
+use super::pages::Lists;
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::layout;
@@ -88,7 +90,8 @@ impl Encoder {
 }
 
 /// Encodes an object whose chunks are stored, and stores its parity; in `drives`, if they are
-/// given. If the chunks lie at an `origin`, they are copied to the drives of their stripes.
+/// given. If the chunks lie at an `origin`, they are copied to the drives of their stripes. If
+/// `page_bytes` is given, pages of that size of the pieces that this host stores get checksums.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; an error of the drives.
@@ -96,12 +99,14 @@ pub(super) async fn stored(
     array: &Array,
     entry: &Entry,
     (origin, drives): (Option<Origin>, Option<&Rc<InDrives>>),
+    page_bytes: Option<u32>,
     flow: &Flow,
 ) -> Result<Encoded, Error> {
     let stripes = entry.stripes().expect("the object is protected");
     let (code, slots) = (stripes.scheme().code(), array.slots().to_vec());
-    let pace = Rc::clone(&flow.pace);
-    let work = Rc::new(Encoding { entry: entry.clone(), origin, stripes, code, slots, pace });
+    let (pace, lists) = (Rc::clone(&flow.pace), RefCell::new(page_bytes.map(Lists::new)));
+    let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, pace, lists };
+    let work = Rc::new(work);
     work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
@@ -117,7 +122,7 @@ pub(super) async fn stored(
             }));
             next += 1;
         }
-        let Some(encoded) = pending.pop_front() else { return Ok(all) };
+        let Some(encoded) = pending.pop_front() else { break };
         let encoded = encoded.await?;
         let chunks = work.stripes.chunks(done);
         for (chunk, sum) in chunks.iter().zip(encoded.chunk_sums) {
@@ -133,6 +138,10 @@ pub(super) async fn stored(
         );
         done += 1;
     }
+    if let Some(lists) = work.lists.take() {
+        lists.finish(|index| work.slots[index].up().ok()).await;
+    }
+    Ok(all)
 }
 
 impl Encoding {
@@ -195,10 +204,12 @@ impl Encoding {
             let work = Rc::clone(self);
             let stored = spawn(Class::Foreground, async move {
                 let drive = work.drive(stripe, piece)?;
-                let (key, length) = work.value(stripe, piece);
+                let (spot, length) = work.value(stripe, piece);
                 work.pace.wait(drive.index, length.into()).await;
-                let stored = drive.objects.store(&key, vec![bytes], 0).await;
-                stored.map_err(|error| Error::command(drive, error))
+                match work.listed(drive, spot, bytes.len()) {
+                    Some(listed) => listed.store(drive, spot, bytes).await,
+                    None => spot.write(drive, bytes, true).await,
+                }
             });
             (self.number(stripe, piece), stored)
         };

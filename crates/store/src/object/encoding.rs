@@ -2,17 +2,18 @@
 //!
 //! It computes nothing: hosts do so in [`super::encode`], drives in [`super::in_drives`].
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use csd_kernels::erasure::Code;
-use csd_nvme::execute::chunk_key;
-use csd_nvme::kv::Key;
 
 use super::Error;
+use super::pages::{Listed, Lists};
 use crate::array::{Array, Drive, DriveSlot};
 use crate::catalogue::Entry;
 use crate::layout::Stripes;
 use crate::pace::Pace;
+use crate::piece::Spot;
 use crate::room;
 
 /// A piece by its number.
@@ -46,6 +47,8 @@ pub(super) struct Encoding {
     pub(super) code: Code,
     pub(super) slots: Vec<DriveSlot>,
     pub(super) pace: Rc<Pace>,
+    /// Page lists of the pieces that this host stores, if pages get checksums.
+    pub(super) lists: RefCell<Option<Lists>>,
 }
 
 impl Encoding {
@@ -76,20 +79,27 @@ impl Encoding {
         self.stripes.pieces(stripe).filter(move |piece| *piece >= first)
     }
 
-    /// Returns the key of a piece that is stored, and its length.
-    pub(super) fn value(&self, stripe: u32, piece: usize) -> (Key, u32) {
+    /// Returns the value that a stored piece becomes, and its length.
+    pub(super) fn value(&self, stripe: u32, piece: usize) -> (Spot, u32) {
         match self.stripes.chunks(stripe).get(piece) {
             Some(chunk) => {
                 let layout = self.entry.layout();
-                let key = chunk_key(&self.entry.id.0, layout.number(*chunk));
-                (key, layout.chunk_len(*chunk))
+                let spot = Spot::Value(self.entry.id, layout.number(*chunk));
+                (spot, layout.chunk_len(*chunk))
             }
             None => {
-                let parity = piece - self.stripes.scheme().data();
-                let key = self.entry.parity_key(stripe, parity).expect("it is protected");
-                (key, self.stripes.parity_bytes(stripe))
+                let number =
+                    self.stripes.parity_number(stripe, piece - self.stripes.scheme().data());
+                let id = self.entry.parity_id().expect("it is protected");
+                let number = u32::try_from(number).expect("fewer pieces than 2^20");
+                (Spot::Value(id, number), self.stripes.parity_bytes(stripe))
             }
         }
+    }
+
+    /// Returns the place of a piece in its drive's page lists, if it has one.
+    pub(super) fn listed(&self, drive: &Drive, spot: Spot, bytes: usize) -> Option<Listed> {
+        self.lists.borrow_mut().as_mut()?.listed(drive.index, spot, self.entry.id, bytes)
     }
 
     /// Returns the number of a piece.

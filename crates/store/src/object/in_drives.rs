@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use csd_nvme::combine::{self, Answers, Piece, Place, Stored, Target, Task};
+use csd_nvme::combine::{self, Answers, Piece, Stored, Target, Task};
 use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
 
@@ -163,9 +163,8 @@ impl Encoding {
         let mut targets = Vec::new();
         for number in written {
             let drive = self.drive(stripe, *number)?;
-            let (key, bytes) = self.value(stripe, *number);
-            let (peer, nsid) = (peers.number(drive), OBJECTS_NSID);
-            let place = Place::Value { nsid, key: *key.padded() };
+            let (spot, bytes) = self.value(stripe, *number);
+            let (peer, place) = (peers.number(drive), spot.combined(drive.block.block_bytes()));
             let piece = Piece { peer, place, bytes, crc32c: None };
             let factor = |column| self.code.coefficient(*number, column);
             targets.push(Target { piece, factors: (0..chunks.len()).map(factor).collect() });

@@ -10,9 +10,12 @@ use std::rc::Rc;
 
 use csd_kernels::verify::{self, Plan};
 use csd_nvme::pages::{List, PieceKind, list_key};
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
 use crate::array::Drive;
+use crate::catalogue::ObjectId;
+use crate::error::Error;
+use crate::piece::Spot;
 use crate::room;
 
 /// Default size of a page, bytes.
@@ -22,15 +25,15 @@ pub(crate) const LIST_BYTES: usize = 64 << 10;
 
 /// Pieces with equal keys but for their numbers, or blocks of one object, on one drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Series {
+struct Series {
     /// Number of the drive among those of the writer.
-    pub(super) lane: usize,
+    lane: usize,
     /// Kind of the places.
-    pub(super) kind: PieceKind,
+    kind: PieceKind,
     /// Namespace.
-    pub(super) nsid: u32,
+    nsid: u32,
     /// Identifier in the keys of the values, or of the object.
-    pub(super) object: [u8; 12],
+    object: [u8; 12],
 }
 
 /// The page lists of a writer.
@@ -42,7 +45,7 @@ pub(super) struct Lists {
 }
 
 /// A list in the making.
-pub(super) struct Group {
+struct Group {
     series: Series,
     number: u32,
     page_bytes: u32,
@@ -59,13 +62,23 @@ impl Lists {
         Self { page_bytes, open: BTreeMap::new(), begun: BTreeMap::new() }
     }
 
+    /// Returns the place of the next piece of a lane in its lists; `None` for a piece of one page.
+    pub(super) fn listed(
+        &mut self,
+        lane: usize,
+        spot: Spot,
+        object: ObjectId,
+        bytes: usize,
+    ) -> Option<Listed> {
+        let (kind, nsid, object, start) = spot.listed(object);
+        let series = Series { lane, kind, nsid, object: object.0 };
+        let (group, full) = self.group(series, bytes)?;
+        Some(Listed { group, full, start })
+    }
+
     /// Returns the group of the next piece of a series, and the one before it if that is full: its
     /// caller ends the part that it had in it.
-    pub(super) fn group(
-        &mut self,
-        series: Series,
-        bytes: usize,
-    ) -> Option<(Rc<Group>, Option<Rc<Group>>)> {
+    fn group(&mut self, series: Series, bytes: usize) -> Option<(Rc<Group>, Option<Rc<Group>>)> {
         let pages = bytes.div_ceil(self.page_bytes as usize);
         if pages < 2 {
             return None;
@@ -88,20 +101,58 @@ impl Lists {
         Some((group, full))
     }
 
-    /// Returns the groups that are left.
-    pub(super) fn finish(self) -> impl Iterator<Item = (usize, Rc<Group>)> {
-        self.open.into_iter().map(|(series, group)| (series.lane, group))
+    /// Ends the groups that are left: no more pieces are added. Those of a lane without a drive are
+    /// not stored.
+    pub(super) async fn finish<'a>(self, drive: impl Fn(usize) -> Option<&'a Rc<Drive>>) {
+        let end = |(series, group): (Series, Rc<Group>)| {
+            let drive = Rc::clone(drive(series.lane)?);
+            Some(spawn(Class::Foreground, async move { group.end(&drive).await }))
+        };
+        let ends: Vec<_> = self.open.into_iter().filter_map(end).collect();
+        for end in ends {
+            end.await;
+        }
+    }
+}
+
+/// The place of a piece in a page list.
+pub(super) struct Listed {
+    group: Rc<Group>,
+    /// The list before, if this piece begins a new one.
+    full: Option<Rc<Group>>,
+    /// Start of the piece, as in the list.
+    start: u64,
+}
+
+impl Listed {
+    /// Stores the piece, and notes the checksums of its pages.
+    pub(super) async fn store(self, drive: &Drive, spot: Spot, piece: Buffer) -> Result<(), Error> {
+        if let Some(full) = &self.full {
+            full.end(drive).await;
+        }
+        let (page_bytes, bytes) = (self.group.page_bytes, piece.len());
+        let work = move || {
+            let sums = sums(page_bytes, &piece);
+            (piece, sums)
+        };
+        let stored = match compute_fn(Class::Foreground, 0, work).await {
+            Ok((piece, sums)) => {
+                let stored = spot.write(drive, piece, false).await;
+                if stored.is_ok() {
+                    self.group.add(self.start, bytes, &sums);
+                }
+                stored
+            }
+            Err(_) => Err(Error::Lane),
+        };
+        self.group.end(drive).await;
+        stored
     }
 }
 
 impl Group {
-    /// Returns the size of a page, bytes.
-    pub(super) fn page_bytes(&self) -> u32 {
-        self.page_bytes
-    }
-
     /// Adds a piece that was acknowledged.
-    pub(super) fn add(&self, start: u64, bytes: usize, sums: &[u32]) {
+    fn add(&self, start: u64, bytes: usize, sums: &[u32]) {
         let bytes = u32::try_from(bytes).expect("a piece is at most 16 MiB");
         let mut content = self.content.borrow_mut();
         content.0.push(csd_nvme::pages::Piece { start, bytes });
@@ -110,7 +161,7 @@ impl Group {
 
     /// Ends a part in the group; stores the list if it was the last. A list that cannot be stored
     /// costs the names of pages only. Lists of blocks take no room that the catalogue needs.
-    pub(super) async fn end(&self, drive: &Drive) {
+    async fn end(&self, drive: &Drive) {
         let left = self.pending.get() - 1;
         self.pending.set(left);
         let (pieces, sums) = match left {
@@ -163,7 +214,8 @@ mod tests {
         assert_eq!((full, numbers[61], numbers[62], numbers[99]), (1, 0, 1, 1));
         let (other, before) = lists.group(series(1), 4097).unwrap();
         assert_eq!((other.number, other.pending.get(), before.is_none()), (0, 2, true));
-        let left: Vec<_> = lists.finish().map(|(lane, group)| (lane, group.number)).collect();
+        let left: Vec<_> =
+            lists.open.iter().map(|(series, group)| (series.lane, group.number)).collect();
         assert_eq!(left, [(0, 1), (1, 0)]);
     }
 

@@ -132,9 +132,10 @@ pub(super) async fn encode(
     array: &Array,
     entry: &mut Entry,
     drives: Option<&Rc<InDrives>>,
+    page_bytes: Option<u32>,
     flow: &Flow,
 ) -> Result<(), Error> {
-    let encoded = encode::stored(array, entry, (None, drives), flow).await?;
+    let encoded = encode::stored(array, entry, (None, drives), page_bytes, flow).await?;
     entry.sums = encoded.chunk_sums;
     add(entry, encoded.sums, encoded.lost)
 }
@@ -148,6 +149,7 @@ pub(super) async fn complete(
     array: &Array,
     entry: &mut Entry,
     finished: Finished,
+    page_bytes: Option<u32>,
     flow: &Flow,
 ) -> Result<(), Error> {
     if let (Placement::Block(all), Some(extents)) = (&mut entry.placement, finished.extents) {
@@ -155,7 +157,7 @@ pub(super) async fn complete(
     }
     match finished.parity {
         Some(written) => add(entry, written, finished.missing),
-        None if entry.protection.is_some() => encode(array, entry, None, flow).await,
+        None if entry.protection.is_some() => encode(array, entry, None, page_bytes, flow).await,
         None => Ok(()),
     }
 }

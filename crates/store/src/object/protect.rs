@@ -16,6 +16,7 @@ use super::change::{self, Change};
 use super::copy::{self, Flow};
 use super::draft::{Stored, thinned};
 use super::in_drives::InDrives;
+use super::pages::PAGE_BYTES;
 use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove};
 use crate::array::Array;
@@ -123,7 +124,9 @@ async fn encoded(
             copy::make_in_drives(array, entry, moved, drives, &flow).await?
         }
         (Some(moved), None) => copy::make(array, entry, moved, &flow).await?,
-        (None, drives) => parity::encode(array, entry, drives.as_ref(), &flow).await?,
+        (None, drives) => {
+            parity::encode(array, entry, drives.as_ref(), Some(PAGE_BYTES), &flow).await?
+        }
     }
     let helped = drives.iter().flat_map(|drives| drives.warnings()).collect();
     let stripes_here = drives.map_or(0, |drives| drives.encoded_here());

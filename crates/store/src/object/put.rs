@@ -139,7 +139,7 @@ async fn fill(
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
         None => None,
     };
-    parity::complete(array, entry, finished, &Flow::free(array, &silent())).await
+    parity::complete(array, entry, finished, page_bytes, &Flow::free(array, &silent())).await
 }
 
 /// Sends `first` and all following chunks; returns the reader and the layout of the chunks.

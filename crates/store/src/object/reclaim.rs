@@ -27,7 +27,7 @@ use crate::extent::GRACE;
 pub struct Reclaimed {
     /// Puts whose chunks or units were left.
     pub puts: usize,
-    /// Claims of epochs older than the catalogue's.
+    /// Claims of epochs that have passed.
     pub claims: usize,
 }
 

@@ -9,11 +9,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, compute_fn, now, spawn};
+use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn};
 
 use super::encode::Piece;
 use super::encoding::Number;
-use super::pages::{Group, Lists, Series, sums};
+use super::pages::{Listed, Lists};
 use super::{CHECK_INTERVAL, Error, WINDOW};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
@@ -205,10 +205,7 @@ impl<'a> Writer<'a> {
 
     /// Returns the place of a piece in the page lists, if it has one.
     fn listed(&mut self, lane: usize, spot: Spot, bytes: usize) -> Option<Listed> {
-        let (kind, nsid, object, start) = spot.listed(self.entry.id);
-        let series = Series { lane, kind, nsid, object: object.0 };
-        let (group, full) = self.lists.as_mut()?.group(series, bytes)?;
-        Some(Listed { group, full, start })
+        self.lists.as_mut()?.listed(lane, spot, self.entry.id, bytes)
     }
 
     /// Returns true if the object can do without the piece. Extents of blocks are complete, and the
@@ -249,15 +246,8 @@ impl<'a> Writer<'a> {
         }
         let owned = self.check().await;
         let lists = self.lists.take().filter(|_| owned.is_ok());
-        let groups = lists.into_iter().flat_map(Lists::finish);
-        let ends: Vec<_> = groups
-            .map(|(lane, group)| {
-                let drive = Rc::clone(&self.lanes[lane].drive);
-                spawn(Class::Foreground, async move { group.end(&drive).await })
-            })
-            .collect();
-        for end in ends {
-            end.await;
+        if let Some(lists) = lists {
+            lists.finish(|lane| Some(&self.lanes[lane].drive)).await;
         }
         for lane in self.lanes {
             // Writes to a block namespace are durable only after a flush; a sealed object must be
@@ -305,40 +295,5 @@ impl Lane {
         })?;
         self.records = left;
         Ok(())
-    }
-}
-
-/// A piece of a page list.
-struct Listed {
-    group: Rc<Group>,
-    /// The list before, if this piece begins a new one.
-    full: Option<Rc<Group>>,
-    /// Start of the piece, as in the list.
-    start: u64,
-}
-
-impl Listed {
-    /// Stores the piece, and notes the checksums of its pages.
-    async fn store(self, drive: &Drive, spot: Spot, piece: Buffer) -> Result<(), Error> {
-        if let Some(full) = &self.full {
-            full.end(drive).await;
-        }
-        let (page_bytes, bytes) = (self.group.page_bytes(), piece.len());
-        let work = move || {
-            let sums = sums(page_bytes, &piece);
-            (piece, sums)
-        };
-        let stored = match compute_fn(Class::Foreground, 0, work).await {
-            Ok((piece, sums)) => {
-                let stored = spot.write(drive, piece, false).await;
-                if stored.is_ok() {
-                    self.group.add(self.start, bytes, &sums);
-                }
-                stored
-            }
-            Err(_) => Err(Error::Lane),
-        };
-        self.group.end(drive).await;
-        stored
     }
 }

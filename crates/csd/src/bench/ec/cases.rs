@@ -85,6 +85,11 @@ mod tests {
         assert!((cases[10].drive_power * cases[10].host_power - 1.0).abs() < 1e-9);
         // 32 blocks of data in 22.3 s.
         assert!((cases[5].pace_ns_per_byte.unwrap() - 22.3e9 / 2.048e9).abs() < 1e-9);
+        // Whatever the rounds of the host, the drives encode each once.
+        for (rounds, most_s) in [(3, 120.0), (10, 180.0)] {
+            let expected_s: f64 = cases.iter().map(|case| case.expected_s(rounds)).sum();
+            assert!((90.0..most_s).contains(&expected_s), "{rounds} rounds take {expected_s} s");
+        }
         assert_eq!(of(&["--pace", "none"]).unwrap().len(), SIZES.len());
     }
 

@@ -65,7 +65,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 pub(super) fn write_profile(
     path: &Path,
     rows: &[Row],
-    rounds: u64,
+    rounds: usize,
     pace: &str,
 ) -> Result<(), Failure> {
     let text = profile(rows, rounds, pace).to_toml();
@@ -98,16 +98,16 @@ fn device(pace: &str) -> Device {
     }
 }
 
-fn profile(rows: &[Row], rounds: u64, pace: &str) -> Profile {
-    let timing = |times: [f64; 3]| {
+fn profile(rows: &[Row], rounds: usize, pace: &str) -> Profile {
+    let timing = |times: [f64; 3], n: usize| {
         // A transfer within memory may take less than the clock resolves.
         let [p25, median, p75] = times.map(|time| time.max(1e-9));
-        Timing { median, p25: Some(p25), p75: Some(p75), n: Some(rounds), prov: None }
+        Timing { median, p25: Some(p25), p75: Some(p75), n: Some(n as u64), prov: None }
     };
     let point = |row: &Row, side: Where| {
-        let (load, comp) = match side {
-            Where::Host => (row.host_load_s, row.host_s),
-            Where::Drive => (row.drive_load_s, row.drive_s),
+        let (load, comp, n) = match side {
+            Where::Host => (row.host_load_s, row.host_s, rounds),
+            Where::Drive => (row.drive_load_s, row.drive_s, row.case.drive_rounds(rounds)),
         };
         Point {
             kernel: row.case.shape.kernel(),
@@ -118,8 +118,8 @@ fn profile(rows: &[Row], rounds: u64, pace: &str) -> Profile {
             work: None,
             layout: None,
             overlap: Overlap::Serial,
-            load_s: timing(load),
-            comp_s: timing(comp),
+            load_s: timing(load, n),
+            comp_s: timing(comp, n),
             store_s: None,
             pipelined_s: None,
             energy_J: None,
@@ -211,6 +211,13 @@ mod tests {
             ]
         );
         assert_eq!(profile.point[1].comp_s.n, Some(3));
+        let paced = |row: Row| {
+            let case = Case { pace_ns_per_byte: Some(1.0), ..row.case };
+            Row { case, ..row }
+        };
+        let rows: Vec<Row> = rows().into_iter().map(paced).collect();
+        let counts = super::profile(&rows, 3, "x").point.into_iter().map(|point| point.comp_s.n);
+        assert_eq!(counts.collect::<Vec<_>>(), [Some(3), Some(1), Some(3), Some(1)]);
         assert!(profile.device[DEVICE].note.as_ref().unwrap().ends_with("of newport-encode"));
     }
 }

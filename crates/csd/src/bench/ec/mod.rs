@@ -37,9 +37,10 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
     }
     let mut record = options.record.as_deref().map(Record::open).transpose().map_err(failure)?;
     let (isal, left_out) = load(options.isal.as_deref())?;
+    let rounds = usize::try_from(options.rounds).map_err(Failure::usage)?;
     let plan = Plan {
         cases,
-        rounds: usize::try_from(options.rounds).map_err(Failure::usage)?,
+        rounds,
         drives: options.drives.into(),
         isal,
         options: Options { backend: options.backend.to_string(), ..Options::default() },
@@ -58,7 +59,7 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
         files::write(path, &files::points(&rows))?;
     }
     if let Some(path) = &options.write_profile {
-        files::write_profile(path, &rows, options.rounds, &options.pace)?;
+        files::write_profile(path, &rows, rounds, &options.pace)?;
     }
     let mut report = Report::new(
         text(options, &machine, &rows, &left_out),

@@ -41,6 +41,9 @@ impl State {
 
     /// Returns the event if it arrives now; keeps it if a partition is in its way.
     pub(crate) fn cross(&mut self, event: NetEvent) -> Option<NetEvent> {
+        if self.partitions.parted.is_empty() {
+            return Some(event);
+        }
         match self.ends_of(&event).filter(|ends| self.partitions.parted.contains(ends)) {
             Some(ends) => {
                 self.partitions.held.push((ends, event));

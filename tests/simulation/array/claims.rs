@@ -1,0 +1,78 @@
+//! A writer wins an epoch and is interrupted when one drive alone has its entry. A reclaim follows,
+//! and a host that does not reach that drive: no other writer may win the epoch.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use csd_nvme::kv::{STORE_IF_ABSENT, STORE_IF_NEWER};
+use csd_reactor::Buffer;
+use csd_store::array::{Array, GUARDED};
+use csd_store::catalogue::{Entry, claim_key, key};
+use csd_store::object::{self, Error};
+
+use super::history::{Content, Told};
+use super::host::{self, entries_on, name_of};
+use super::{DRIVES, Lane, pieces};
+
+/// A put without parity.
+const UNPROTECTED: Content = 2;
+
+/// Stores what a host leaves that protects an object and is interrupted: the claims of the next
+/// epoch on a majority of the drives, and its entry on the first one.
+async fn interrupted(array: Array) {
+    let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
+    let next = Entry { epoch: entry.epoch + 1, writer: [1; 16], ..entry };
+    let value = || vec![Buffer::from_slice(&next.encode())];
+    let (voters, claimed) = (array.voters(), claim_key(&next.name, next.epoch));
+    for drive in &voters[..array.quorum().majority()] {
+        drive.objects.store(&claimed, value(), STORE_IF_ABSENT).await.expect("stores");
+    }
+    voters[0].objects.store(&key(&next.name), value(), STORE_IF_NEWER).await.expect("stores");
+}
+
+/// Returns true if no two drives hold different entries of one epoch.
+async fn epochs_are_won_once() -> bool {
+    let mut held = BTreeMap::new();
+    for medium in pieces::media().await.expect("all drives answer") {
+        for (key, entry) in entries_on(&medium.kv).await.expect("it is read") {
+            if *held.entry((key, entry.epoch)).or_insert_with(|| entry.clone()) != entry {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Returns a lane whose drives hold object 0.
+pub fn with_object() -> Lane {
+    let lane = Lane::new(0, GUARDED);
+    (0..DRIVES).for_each(|index| lane.start_drive(index));
+    lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
+    let known = Rc::clone(&lane.known);
+    let put = lane.ask(move |array| {
+        let known = Rc::clone(&known);
+        async move { host::put(&array, 0, UNPROTECTED, &known).await }
+    });
+    assert_eq!(put, Told::Done);
+    lane
+}
+
+#[test]
+fn a_reclaim_leaves_the_claims_of_an_entry_that_one_drive_alone_holds() {
+    let lane = with_object();
+    lane.ask(interrupted);
+    let reclaim = || lane.ask(|array| async move { object::reclaim(&array).await });
+    let reclaimed = reclaim().expect("reclaims").claims;
+    let remove = || lane.ask(|array| async move { object::remove(&array, &name_of(0)).await });
+    lane.world.partition(lane.hosts[0], lane.drives[0].machine);
+    let removed = remove();
+    lane.world.heal(lane.hosts[0], lane.drives[0].machine);
+    assert!(matches!(removed, Err(Error::Undecided { .. })), "{removed:?}, {reclaimed} claims");
+    assert!(lane.ask(|_| epochs_are_won_once()), "two writers have won one epoch");
+    // With all drives it is decided.
+    remove().expect("removes");
+    let found = lane.ask(|array| async move { object::lookup(&array, &name_of(0)).await });
+    assert!(matches!(found, Err(Error::Missing { .. })), "{found:?}");
+    assert!(lane.ask(|_| epochs_are_won_once()), "two writers have won one epoch");
+    assert_eq!((reclaimed, reclaim().expect("reclaims").claims), (0, 0));
+}
