@@ -39,6 +39,9 @@ mod model;
 #[allow(missing_docs, unreachable_pub)]
 #[path = "../simulation/order.rs"]
 mod order;
+#[allow(missing_docs, unreachable_pub)]
+#[path = "../simulation/words.rs"]
+mod words;
 #[allow(dead_code, missing_docs, unreachable_pub)]
 #[path = "../simulation/workload.rs"]
 mod workload;
