@@ -39,7 +39,7 @@ fn objects_of_every_layout_leave_a_drive_that_is_removed_and_stay_what_they_were
         put_all(&array, more);
         put(&array, "gone", &bytes(1, 100), &[]);
         array.csd(&["rm", "gone"]).expect(0, &[]);
-        let objects = ["a", "b", "again", "graph", "matrix", "on-blocks", "others", "sorted"];
+        let objects = ["a", "again", "b", "graph", "matrix", "on-blocks", "others", "sorted"];
         let run = |line: &str, writes: bool| {
             let line = format!("run {line} --on all --json");
             let report = array.csd(&line.split(' ').collect::<Vec<_>>());

@@ -19,7 +19,7 @@ const UNPROTECTED: Content = 2;
 
 /// Stores what a host leaves that protects an object and is interrupted: the claims of the next
 /// epoch on a majority of the drives, and its entry on the first one.
-async fn interrupted(array: Array) {
+pub async fn interrupted(array: Array) {
     let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
     let next = Entry { epoch: entry.epoch + 1, writer: [1; 16], ..entry };
     let value = || vec![Buffer::from_slice(&next.encode())];

@@ -13,7 +13,7 @@ use super::host::name_of;
 const DAMAGED: usize = 2;
 
 /// Replaces the drive's copy by one whose last byte is another.
-async fn damage(array: Array) {
+pub async fn damage(array: Array) {
     let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
     let mut value = entry.encode();
     *value.last_mut().expect("it is not empty") ^= 1;
@@ -23,7 +23,7 @@ async fn damage(array: Array) {
 }
 
 /// Returns true if the drive's copy is the newest entry.
-async fn is_sound(array: Array) -> bool {
+pub async fn is_sound(array: Array) -> bool {
     let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
     let drive = array.drive(DAMAGED).expect("it is up");
     let held = read_one(drive, &key(&entry.name), &entry.name).await;

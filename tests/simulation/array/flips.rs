@@ -157,12 +157,21 @@ impl Lane {
         &self,
         work: impl Fn(Array) -> F + Clone + 'static,
     ) -> T {
+        self.ask_of(plan(), work)
+    }
+
+    /// Runs a look of a host that has this plan of the array.
+    pub(super) fn ask_of<T: 'static, F: Future<Output = T> + 'static>(
+        &self,
+        plan: Plan,
+        work: impl Fn(Array) -> F + Clone + 'static,
+    ) -> T {
         let told: Rc<RefCell<Option<T>>> = Rc::default();
         let (result, guards) = (Rc::clone(&told), self.guards);
         self.world.start(self.hosts[0], move |_| {
-            let (result, work) = (Rc::clone(&result), work.clone());
+            let (result, work, plan) = (Rc::clone(&result), work.clone(), plan.clone());
             async move {
-                let array = Array::connect_with(&plan(), &host::options(), guards).await;
+                let array = Array::connect_with(&plan, &host::options(), guards).await;
                 *result.borrow_mut() = Some(work(array).await);
             }
         });

@@ -105,7 +105,8 @@ async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
     }
 }
 
-async fn operate(host: usize, array: &Array, known: &Known) {
+/// Asks for something, at random, and notes the answer.
+pub async fn operate(host: usize, array: &Array, known: &Known) {
     let name = usize::try_from(random_u64()).unwrap() % NAMES;
     let asks = if known.borrow().repairing { 10 } else { 7 };
     let ask = match random_u64() % asks {

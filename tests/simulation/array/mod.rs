@@ -26,6 +26,7 @@ mod host;
 mod pace;
 mod pieces;
 mod rebalance;
+mod removal;
 mod repair;
 mod writers;
 
@@ -78,14 +79,18 @@ fn resources() -> Resources {
     Resources { peers: Some(Directory::fixed(list)), ..Resources::default() }
 }
 
-fn plan() -> Plan {
+fn file() -> ArrayFile {
     let mut text = "schema = 1\nname = \"a\"\n".to_owned();
     text += "uuid = \"0123456789abcdef0123456789abcdef\"\n";
     for index in 0..DRIVES {
         let url = format!("nvme+tcp://{}:4420/{}", ip(index), nqn(index));
         text += &format!("[[drives]]\nname = \"d{index}\"\nurl = \"{url}\"\n");
     }
-    Plan::new(&ArrayFile::parse(&text).unwrap())
+    ArrayFile::parse(&text).unwrap()
+}
+
+fn plan() -> Plan {
+    Plan::new(&file())
 }
 
 struct Drive {

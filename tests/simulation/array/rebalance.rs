@@ -48,8 +48,18 @@ pub fn on_some(array: &Array) -> Option<Entry> {
     (!is_none).then_some(entry)
 }
 
-fn voters(array: &Array) -> Vec<u16> {
+/// Returns the drives that vote, by place.
+pub fn voters(array: &Array) -> Vec<u16> {
     array.voters().iter().map(|drive| u16::try_from(drive.index).unwrap()).collect()
+}
+
+pub fn no_limits() -> Limits {
+    Limits {
+        bytes_per_s: None,
+        stop: Rc::new(Cell::new(false)),
+        total: Rc::new(|_| {}),
+        progress: Arc::new(|_| {}),
+    }
 }
 
 /// Moves an object to all drives that vote.
@@ -59,13 +69,7 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
         Err(error) => return refused(&error),
     };
     let drives = voters(array);
-    let limits = Limits {
-        bytes_per_s: None,
-        stop: Rc::new(Cell::new(false)),
-        total: Rc::new(|_| {}),
-        progress: Arc::new(|_| {}),
-    };
-    let mut done = object::rebalance(array, &[entry], &drives, &limits).await;
+    let mut done = object::rebalance(array, &[entry], &drives, &no_limits()).await;
     match (done.failed.pop(), done.moved.pop()) {
         (None, Some(moved)) => {
             known.borrow_mut().moved += 1;

@@ -1,5 +1,5 @@
-//! `csd array up`, `add`, `replace`, `rebalance`, `remove`, `status`, `reclaim`, `rebuild` and `down`: an
-//! array of drives as processes of this machine.
+//! `csd array up`, `add`, `replace`, `rebalance`, `remove`, `status`, `reclaim`, `rebuild` and
+//! `down`: an array of drives as processes of this machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts

@@ -35,8 +35,8 @@ pub struct ArrayFile {
     /// of the array file. Files of earlier versions hold absolute paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// Number of places that drives ever had, if the last of them has been removed: a place is never
-    /// given again.
+    /// Number of places that drives ever had, if the last of them has been removed: a place is
+    /// never given again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u16>,
     /// Operating systems of the drives on this machine, if they have any.

@@ -48,7 +48,8 @@ pub(super) struct Verdict {
 }
 
 /// Decides which drives vote. `seen` is by place, `None` for a drive that is down or was removed.
-/// The array has so many `drives`; `array` is the identifier in the array file: media of an array whose file was lost have another one.
+/// The array has so many `drives`; `array` is the identifier in the array file: media of an array
+/// whose file was lost have another one.
 pub(super) fn judge(seen: &[Option<Seen>], drives: usize, array: [u8; 16]) -> Verdict {
     let majority = Quorum::new(drives, 0).majority();
     let lives = |seen: &Option<Seen>| seen.as_ref().and_then(|seen| seen.lives.whole().cloned());

@@ -2,9 +2,10 @@
 //! the smaller array.
 //!
 //! Every name's newest entry, including tombstones, is stored on each drive that stays, and read
-//! back; so is the roster. Then every drive of the smaller array knows every name, and any quorum of
-//! it does. What the removed drive alone knew has never counted: an entry counts on two drives or
-//! more.
+//! back; so is the roster. Then every drive of the smaller array knows every name, and any quorum
+//! of it does. What the removed drive alone knew has never counted: an entry counts on two drives
+//! or more. A damaged copy in a value that is sound to its drive gives way to the entry under the
+//! next epoch.
 //!
 //! Claims are settled as by a writer, as far as the drives that answer can tell. A claim that is
 //! left has no majority of the smaller array, whose next writer decides it, or skips its epoch.
@@ -37,12 +38,12 @@ pub async fn gather(array: &Array, index: usize) -> Result<usize, Error> {
         }
         for drive in rest.voters() {
             for (key, entry) in &entries {
-                let put_back = put_back(&drive, key, entry).await?;
-                // The next pass copies what was written again to all drives.
-                if put_back == PutBack::Refused && renew(array, &drive, key, entry).await? {
-                    continue;
+                if put_back(&drive, key, entry).await? == PutBack::Refused {
+                    renew(array, &drive, key, entry).await?;
                 }
-                if super::read_one(&drive, key, &entry.name).await?.as_ref() != Some(entry) {
+                let held = super::read_one(&drive, key, &entry.name).await?;
+                // The next pass copies a later entry to all drives.
+                if held.is_none_or(|held| held != *entry && held.epoch <= entry.epoch) {
                     return Err(Error::Differs { drive: drive.name.clone() });
                 }
             }
