@@ -82,9 +82,17 @@ impl Lane {
             self.begin_to_leave(place);
         }
         self.ask(move |array| leave(array, place)).expect("all others are up");
-        if !is_down {
-            self.world.crash(self.drives[place].machine);
+        if is_down {
+            self.start_drive(place);
+            self.world.run_for(Duration::from_secs(1));
         }
+        // With the former array file, the drive is there, and has no vote.
+        let votes = move |array: Array| async move {
+            let slot = &array.slots()[place];
+            (slot.drive().is_ok(), slot.vote().is_ok(), array.voters().len())
+        };
+        assert_eq!(self.ask(votes), (true, false, DRIVES - 1));
+        self.world.crash(self.drives[place].machine);
         let before = self.known.borrow().history.answered();
         for _ in 0..ROUNDS {
             self.use_without(place);

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, JoinHandle, spawn};
+use csd_reactor::{Buffer, Class, JoinHandle, random_u64, spawn};
 
 use super::judge::{Held, Seen, Verdict, judge};
 use super::record::{Life, Lives, Roster, Seat, lives_key, roster_key};
@@ -172,6 +172,27 @@ async fn enroll(
         Some(error) if holders < needed => Err(error),
         _ => Ok(holders >= needed),
     }
+}
+
+/// Registers the present lives of all drives, and a life of a vacant place that its former drive
+/// has not lived through: it has no vote if it comes back, with an array file of before or none.
+///
+/// # Errors
+/// As [`register`].
+pub(crate) async fn vacate(array: &Array, index: usize) -> Result<(), Error> {
+    register(array, array.size()).await?;
+    for _ in 0..ATTEMPTS {
+        let seen = look_at_all(array).await;
+        array.require(array.size())?;
+        let mut roster = judge(&seen, array.size(), array.uuid).roster;
+        let Seat { nguid, life } = roster.seat(index).unwrap_or_default();
+        let life = Life { ordinal: life.ordinal + 1, number: random_u64() };
+        roster.set(index, Seat { nguid, life });
+        if enroll(array.size(), &array.voters(), &seen, &roster).await? {
+            return Ok(());
+        }
+    }
+    Err(Error::Restless)
 }
 
 /// Gives a drive whose catalogue was rebuilt its vote: as the next life of its place.

@@ -2,17 +2,18 @@
 //! the smaller array.
 //!
 //! Every name's newest entry, including tombstones, is stored on each drive that stays, and read
-//! back; so is the roster. Then every drive of the smaller array knows every name, and any quorum
-//! of it does. What the removed drive alone knew has never counted: an entry counts on two drives
-//! or more. A damaged copy in a value that is sound to its drive gives way to the entry under the
-//! next epoch.
+//! back. Then every drive of the smaller array knows every name, and any quorum of it does. What
+//! the removed drive alone knew has never counted: an entry counts on two drives or more. A damaged
+//! copy in a value that is sound to its drive gives way to the entry under the next epoch.
+//!
+//! At last the roster is stored on each drive that stays, and takes the vote of the removed one.
 //!
 //! Claims are settled as by a writer, as far as the drives that answer can tell. A claim that is
 //! left has no majority of the smaller array, whose next writer decides it, or skips its epoch.
 //!
 //! No host may write through the larger array in the meantime; the caller ensures that. Writes that
 //! complete during the copy are noticed, and copied again. An interruption leaves the larger array,
-//! with more copies of entries than it needs.
+//! with more copies of entries than it needs, and perhaps a drive without a vote.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub async fn gather(array: &Array, index: usize) -> Result<usize, Error> {
         settle_claims(array).await?;
         let entries = entries(array).await?;
         if pass > 0 && entries == copied {
-            membership::register(&rest, rest.size()).await?;
+            membership::vacate(&rest, index).await?;
             return Ok(entries.len());
         }
         for drive in rest.voters() {
