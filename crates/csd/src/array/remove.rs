@@ -48,7 +48,7 @@ pub(crate) fn remove(options: &cli::Remove, context: &Context) -> Result<Report,
     Ok(Report { text, result, ..moved })
 }
 
-/// A drive that is to be removed.
+/// A drive that leaves the array.
 #[derive(Clone)]
 struct Leaving {
     name: String,
