@@ -223,6 +223,22 @@ fn a_killed_attach_leaves_a_folder_that_the_next_one_takes_over() {
 }
 
 #[test]
+fn a_block_device_takes_the_kernels_driver() {
+    let mut drive = Drive::serve("memory", &[]);
+    let url = outside(&drive);
+    drive.array.csd(&["attach", &url]).expect(2, &["FOLDER"]);
+    drive.array.csd(&["attach", &url, ".", "--ublk"]).expect(2, &["--ublk"]);
+    if OpenOptions::new().read(true).write(true).open("/dev/ublk-control").is_ok() {
+        eprintln!("SKIPPED: this kernel has the driver; tests/vm attaches by it");
+    } else {
+        let words = ["csd attach --ublk needs", "/dev/ublk-control"];
+        let refused = drive.array.csd(&["attach", &url, "--ublk"]).expect(2, &words);
+        assert_eq!(refused.stderr.trim().lines().count(), 1, "{}", refused.stderr);
+    }
+    drive.stop().expect(0, &[]);
+}
+
+#[test]
 fn what_cannot_be_attached_is_refused_in_words() {
     let mut drive = Drive::serve("memory", &["--expose", "kv"]);
     let url = outside(&drive);

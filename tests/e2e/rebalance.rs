@@ -121,7 +121,8 @@ fn short_and_whole_objects_and_those_that_drives_wrote_are_moved_as_they_are() {
     let ints: Vec<u8> = (0..40_000i32).flat_map(i32::to_le_bytes).collect();
     put(&array, "whole", &ints, &["--layout", "whole"]);
     put(&array, "empty", b"", &[]);
-    (0..12).for_each(|n| put(&array, &format!("short-{n}"), &bytes(n, 100 + n as usize), &[]));
+    let short = |n: u8| bytes(n.into(), 100 + usize::from(n));
+    (0..12).for_each(|n| put(&array, &format!("short-{n}"), &short(n), &[]));
     put(&array, "left", &ints, &["--type", "i32"]);
     put(&array, "right", &ints, &["--type", "i32", "--align", "left"]);
     let add = ["run", "vector-add", "left", "right", "-o", "sum", "--on", "drives"];
@@ -139,7 +140,7 @@ fn short_and_whole_objects_and_those_that_drives_wrote_are_moved_as_they_are() {
     let mut first = BTreeSet::new();
     for n in 0..12 {
         let name = format!("short-{n}");
-        assert!(get(&array, &name, &[]).expect(0, &[]).stdout == bytes(n, 100 + n as usize));
+        assert!(get(&array, &name, &[]).expect(0, &[]).stdout == short(n));
         first.extend(holders(&stat(&array, &name)));
     }
     assert!(first.len() > 2, "{first:?}");

@@ -161,12 +161,30 @@ def root_folder(build: Path) -> Path:
     stamp = build / "root.stamp"
     wanted = " ".join((SUITE, *PACKAGES))
     if not (stamp.is_file() and stamp.read_text() == wanted):
-        shutil.rmtree(root, ignore_errors=True)
+        remove(root, log=build)
         include = ",".join(PACKAGES)
         options = ("--variant=minbase", f"--include={include}")
         run("mmdebstrap", *options, SUITE, str(root), log=build)
         stamp.write_text(wanted)
     return root
+
+
+def remove(root: Path, log: Path) -> None:
+    """Remove a folder. Mounts below it, left by a step that was killed, are unmounted before."""
+    for mount in reversed(mounts_below(root)):
+        run("umount", str(mount), log=log)
+    if mounts_below(root):
+        raise Unavailable(f"remove what is mounted first: umount --recursive {root}")
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def mounts_below(root: Path) -> list[Path]:
+    """List what is mounted in a folder or on it, in the order of mounting."""
+    inside = root.resolve()
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    escaped = (line.split()[4] for line in lines)
+    mounts = [Path(re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), path)) for path in escaped]
+    return [mount for mount in mounts if mount.is_relative_to(inside)]
 
 
 def root_image(root: Path, modules: Path, version: str, image: Path) -> None:

@@ -11,7 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from image import SUITE, Unavailable, run
+from image import SUITE, Unavailable, remove, run
 
 # Its NVMe KV back end sends commands through `/dev/ngXnY`.
 WHEEL = "mooncake-transfer-engine-non-cuda==0.3.13.post1"
@@ -30,7 +30,7 @@ def prepare(build: Path) -> Path:
         return image
     if os.geteuid() != 0:
         raise Unavailable("making the image needs root (once)")
-    shutil.rmtree(made, ignore_errors=True)
+    remove(made, log=build)
     made.mkdir(parents=True)
     pip = (sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", *PYTHON)
     run(*pip, "--dest", str(made), WHEEL, log=made)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import image
 import mooncake
+import programs
 from inside import InsideEnd
 from machine import Machine, Outcome
 from other import OtherHost, Refused
@@ -129,6 +130,8 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
     drives.append(tunnel)
     known["TUNNEL"] = f"{tunnel.port} {tunnel.nqn}"
     disks, known["MOONCAKE"] = caches(options)
+    # In this order /dev/vdb and /dev/vdc.
+    disks.insert(0, programs.prepare(folder, options.csd))
 
     def boot() -> Machine:
         return Machine(made, archive(known), folder, options.factor, disks)
@@ -152,8 +155,8 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
         for each in drives:
             each.stop()
         # Gigabytes that nobody reads; the logs stay.
-        for media in folder.glob("*.media"):
-            media.unlink()
+        for big in (*folder.glob("*.media"), *folder.glob("*.img")):
+            big.unlink()
     if not counts["pass"] and not counts["fail"]:
         show(Outcome("round", "fail", 0.0, "no check ran"))
         counts["fail"] += 1

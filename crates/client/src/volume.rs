@@ -165,16 +165,28 @@ impl Volume {
     /// # Errors
     /// [`VolumeError`]; [`VolumeError::Beyond`] if not all of them are on the volume.
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), VolumeError> {
+        self.put(offset, data, false).await
+    }
+
+    /// Writes bytes at `offset` that are durable afterwards (FUA).
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub async fn write_through(&self, offset: u64, data: &[u8]) -> Result<(), VolumeError> {
+        self.put(offset, data, true).await
+    }
+
+    async fn put(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), VolumeError> {
         let range = self.within(offset, data.len() as u64)?;
         let blocks = self.around(range.clone());
         if blocks == range {
             let _writer = self.0.writers.acquire(1).await;
-            return self.write_blocks(offset, data).await;
+            return self.write_blocks(offset, data, fua).await;
         }
         let _alone = self.0.writers.acquire(WRITERS).await;
         let mut whole = self.read_blocks(&blocks).await?;
         whole[len(range.start - blocks.start)..][..data.len()].copy_from_slice(data);
-        self.write_blocks(blocks.start, &whole).await
+        self.write_blocks(blocks.start, &whole, fua).await
     }
 
     /// Makes a range read as zeros, and gives the space of its whole blocks back if `deallocate`.
@@ -236,9 +248,8 @@ impl Volume {
         self.run(async |block| block.read(range.start, len(range.end - range.start)).await).await
     }
 
-    async fn write_blocks(&self, offset: u64, data: &[u8]) -> Result<(), VolumeError> {
-        self.run(async |block| block.write(offset, vec![Buffer::from_slice(data)], false).await)
-            .await
+    async fn write_blocks(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), VolumeError> {
+        self.run(async |block| block.write(offset, vec![Buffer::from_slice(data)], fua).await).await
     }
 
     /// Returns the range of whole blocks that a range touches.

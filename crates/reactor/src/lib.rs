@@ -27,6 +27,7 @@
 //! | `endpoint`, `net`, `file` | sockets and their addresses, by readiness; files by completion |
 //! | `outlet` | lines to a writer that may block, such as a log's |
 //! | `mapped` | memory that pages to a file, for measuring |
+//! | `ublk` | block devices of this machine that the process answers for |
 //! | `compute_thread` | computation on threads next to the reactor |
 //! | `backend` | the interface to the system, and its implementations |
 //! | `sim` | the simulated world |
@@ -58,6 +59,7 @@ pub mod sync;
 mod task;
 mod time;
 mod timer;
+mod ublk;
 
 pub use backend::thread::{lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
@@ -85,3 +87,4 @@ pub use runtime::{Error, block_on, run};
 pub use sync::{Acquire, Notify, Semaphore, SemaphorePermit, channel};
 pub use task::JoinHandle;
 pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout};
+pub use ublk::{UblkAction, UblkDevice, UblkOptions, UblkRequest};

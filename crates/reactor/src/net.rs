@@ -8,6 +8,7 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -96,6 +97,12 @@ impl Stream {
     pub fn of_device(device: File) -> io::Result<Self> {
         let device = Detached::Os(StreamSocket::Device(device));
         Socket::here(|backend| backend.attach(device)).map(Self)
+    }
+
+    /// Watches a descriptor that carries nothing: a transfer is refused, and clears readiness.
+    pub(crate) fn of_watched(fd: OwnedFd) -> io::Result<Self> {
+        let watched = Detached::Os(StreamSocket::Watched(fd));
+        Socket::here(|backend| backend.attach(watched)).map(Self)
     }
 
     /// Connects to `to`, over TCP with `TCP_NODELAY`.

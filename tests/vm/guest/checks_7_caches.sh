@@ -5,13 +5,13 @@ check_long mooncake_cache 600
 # Mooncake's wheel from PyPI stores objects, drops its copies in memory, and reads them from the
 # drive after the drive has been restarted.
 mooncake_cache() {
-    [ -b /dev/vdb ] || skip "no disk with Mooncake: $MOONCAKE"
+    [ -b /dev/vdc ] || skip "no disk with Mooncake: $MOONCAKE"
     connect -i 2
     within 20 generic_ready 2
     local device pid
     device=$(generic 2)
     mkdir -p /tmp/mooncake
-    mount -o ro /dev/vdb /tmp/mooncake
+    mount -o ro /dev/vdc /tmp/mooncake
     mount --rbind /dev /tmp/mooncake/dev
     mount --rbind /proc /tmp/mooncake/proc
     mount --rbind /sys /tmp/mooncake/sys

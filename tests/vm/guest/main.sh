@@ -16,7 +16,7 @@ for file in /vm/checks_*.sh; do . "$file"; done
 if [ "$1" = --one ]; then
     set -eE
     trap 'echo "line $LINENO of ${FUNCNAME[0]:-?}: $BASH_COMMAND: status $?"' ERR
-    trap 'disconnect_all' EXIT
+    trap 'disconnect_all; ublk_end' EXIT
     "$2"
     exit 0
 fi

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
-use csd_client::{Status, Volume, VolumeError};
+use csd_client::Volume;
 use csd_reactor::{CoreId, Door, Unanswered, core_local};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -69,14 +69,12 @@ impl OneFile {
     /// Runs I/O on the volume's core, and gives its outcome to `reply` there.
     fn run<T: Send + 'static>(
         &self,
-        work: impl AsyncFnOnce(&Volume) -> Result<T, VolumeError> + Send + 'static,
+        work: impl AsyncFnOnce(&Attached) -> Result<T, rustix::io::Errno> + Send + 'static,
         reply: impl FnOnce(Result<T, Errno>) + Send + 'static,
     ) {
         let request = move || async move {
             let attached = core_local::<Attached>().ok_or(Errno::EIO)?;
-            let done = work(&attached.volume).await;
-            attached.say(&done);
-            done.map_err(|error| errno(&error))
+            work(&attached).await.map_err(|errno| Errno::from_i32(errno.raw_os_error()))
         };
         let deliver = move |answer: Result<Result<T, Errno>, Unanswered>| {
             reply(answer.unwrap_or(Err(Errno::EIO)));
@@ -84,20 +82,6 @@ impl OneFile {
         // The door is refused only to its own core and to forks: then the reply is dropped, which
         // is an error for the kernel.
         let _ = self.door.submit_with(CORE, request, deliver);
-    }
-}
-
-/// Returns the error number that programs get.
-fn errno(error: &VolumeError) -> Errno {
-    let status = match error {
-        VolumeError::Beyond { .. } => return Errno::ENOSPC,
-        VolumeError::Drive(error) => error.status(),
-        _ => None,
-    };
-    match status {
-        Some(Status::NAMESPACE_WRITE_PROTECTED) => Errno::EROFS,
-        Some(Status::CAPACITY_EXCEEDED) => Errno::ENOSPC,
-        _ => Errno::EIO,
     }
 }
 
@@ -209,7 +193,7 @@ impl Filesystem for OneFile {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let work = async move |volume: &Volume| volume.read(offset, size as usize).await;
+        let work = async move |to: &Attached| to.read(offset, size as usize).await;
         self.run(work, move |done| match done {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(error),
@@ -237,10 +221,7 @@ impl Filesystem for OneFile {
             return reply.error(Errno::ENOSPC);
         }
         let count = u32::try_from(data.len()).expect("at most a request");
-        let work = async move |volume: &Volume| {
-            volume.write(offset, &data).await?;
-            if sync { volume.flush().await } else { Ok(()) }
-        };
+        let work = async move |to: &Attached| to.write(offset, &data, sync).await;
         self.run(work, move |done| match done {
             Ok(()) => reply.written(count),
             Err(error) => reply.error(error),
@@ -248,7 +229,7 @@ impl Filesystem for OneFile {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run(async |volume: &Volume| volume.flush().await, empty(reply));
+        self.run(async |to: &Attached| to.flush().await, empty(reply));
     }
 
     /// Closing a file makes nothing durable.
@@ -271,7 +252,7 @@ impl Filesystem for OneFile {
         if !deallocate && mode.difference(FallocateFlags::KEEP_SIZE) != FallocateFlags::ZERO_RANGE {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        let zero = async move |volume: &Volume| volume.zero(offset, length, deallocate).await;
+        let zero = async move |to: &Attached| to.zero(offset, length, deallocate).await;
         self.run(zero, empty(reply));
     }
 }

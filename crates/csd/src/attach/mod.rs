@@ -1,19 +1,21 @@
-//! `csd attach`: a block namespace of a drive as one file, by FUSE.
+//! `csd attach`: a block namespace of a drive as one file, by FUSE, or as a block device, by ublk.
 //!
-//! [`mod@file`] answers the kernel on FUSE's thread and hands I/O to a core, where a
-//! [`csd_client::Volume`] carries it out. Nothing is cached between the file and the drive.
+//! [`mod@file`] answers the kernel on FUSE's thread and hands I/O to a core, [`mod@device`] answers
+//! it on that core, where a [`csd_client::Volume`] carries it out. Nothing is cached between the
+//! file or the device and the drive.
 
+mod device;
 mod file;
+mod folder;
 
 use std::cell::{Cell, RefCell};
-use std::io::ErrorKind;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use csd_client::{Retry, Volume, VolumeError};
-use csd_reactor::{Class, Door, Notify, set_core_local, spawn, stop_requested};
-use fuser::{BackgroundSession, MountOption};
-use rustix::mount::{UnmountFlags, unmount};
+use csd_client::{Retry, Status, Volume, VolumeError};
+use csd_reactor::{Buffer, Class, Door, Notify, set_core_local, spawn, stop_requested};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::cli::attach::Attach;
@@ -21,7 +23,9 @@ use crate::context::Context;
 use crate::query::address_of;
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
+use device::Device;
 use file::OneFile;
+use folder::Folder;
 
 /// Name of the file in the folder.
 const NAME: &str = "block";
@@ -38,27 +42,111 @@ struct Attached {
 }
 
 impl Attached {
-    /// Prints why an operation failed, once until another one succeeds.
-    fn say<T>(&self, done: &Result<T, VolumeError>) {
+    async fn read(&self, offset: u64, length: usize) -> Result<Buffer, Errno> {
+        self.checked(self.volume.read(offset, length).await)
+    }
+
+    /// Writes bytes; they are durable afterwards if `durable`.
+    async fn write(&self, offset: u64, data: &[u8], durable: bool) -> Result<(), Errno> {
+        self.checked(match durable {
+            true => self.volume.write_through(offset, data).await,
+            false => self.volume.write(offset, data).await,
+        })
+    }
+
+    /// Makes a range read as zeros.
+    async fn zero(&self, offset: u64, length: u64, deallocate: bool) -> Result<(), Errno> {
+        self.checked(self.volume.zero(offset, length, deallocate).await)
+    }
+
+    async fn flush(&self) -> Result<(), Errno> {
+        self.checked(self.volume.flush().await)
+    }
+
+    /// Returns the error number that programs get. Prints why an operation failed, once until
+    /// another one succeeds.
+    fn checked<T>(&self, done: Result<T, VolumeError>) -> Result<T, Errno> {
         let why = done.as_ref().err().map(VolumeError::to_string);
         let before = self.said.replace(why.clone());
         if let Some(why) = why.filter(|why| before.as_ref() != Some(why)) {
             report::print_error(&format!("warning: I/O fails: {why}"));
         }
+        done.map_err(|error| errno(&error))
     }
 
-    /// Ends the command: the folder is not mounted any more, or a signal came.
+    /// Ends the command: the file or the device is gone, or a signal came.
     fn end(&self) {
         self.ended.set(true);
         self.changed.notify_all();
     }
 }
 
-/// Attaches a drive until the folder is unmounted or the process is asked to stop.
+fn errno(error: &VolumeError) -> Errno {
+    let status = match error {
+        VolumeError::Beyond { .. } => return Errno::NOSPC,
+        VolumeError::Drive(error) => error.status(),
+        _ => None,
+    };
+    match status {
+        Some(Status::NAMESPACE_WRITE_PROTECTED) => Errno::ROFS,
+        Some(Status::CAPACITY_EXCEEDED) => Errno::NOSPC,
+        _ => Errno::IO,
+    }
+}
+
+/// Place for the volume to appear at, checked before the drive is asked.
+enum Place {
+    Folder(PathBuf),
+    /// The driver's control device.
+    Device(File),
+}
+
+/// Form in which the volume appears.
+enum Shown {
+    File(Folder),
+    Device(Device),
+}
+
+impl Place {
+    fn of(options: &Attach) -> Result<Self, Failure> {
+        match &options.folder {
+            Some(folder) => folder::mount_point(folder).map(Self::Folder),
+            None => device::driver().map(Self::Device),
+        }
+    }
+
+    async fn show(self, attached: &Rc<Attached>) -> Result<Shown, Failure> {
+        match self {
+            Self::Folder(folder) => {
+                let file = OneFile::new(&attached.volume, Door::new(REQUESTS_MAX));
+                Folder::show(folder, file).map(Shown::File)
+            }
+            Self::Device(driver) => Device::show(attached, driver).await.map(Shown::Device),
+        }
+    }
+}
+
+impl Shown {
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::File(folder) => folder.path(),
+            Self::Device(device) => device.path(),
+        }
+    }
+
+    async fn remove(self) {
+        match self {
+            Self::File(folder) => folder.remove(),
+            Self::Device(device) => device.remove().await,
+        }
+    }
+}
+
+/// Attaches a drive until the file or the device is gone or the process is asked to stop.
 pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Failure> {
     let address = address_of(&options.drive, context)?;
     let connection = context.options()?;
-    let folder = mount_point(&options.folder)?;
+    let place = Place::of(options)?;
     let retry = Retry { patience: options.retry, ..Retry::default() };
     let (json, quiet) = (context.json, context.quiet);
     let served = csd_reactor::block_on(&runtime(), move || async move {
@@ -70,8 +158,8 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
             changed: Notify::new(),
         });
         set_core_local(Rc::clone(&attached));
-        let session = mount(OneFile::new(&volume, Door::new(REQUESTS_MAX)), &folder)?;
-        announce(&folder, &volume, json, quiet);
+        let shown = place.show(&attached).await?;
+        announce(&shown.path(), &volume, json, quiet);
         let asked = Rc::clone(&attached);
         drop(spawn(Class::System, async move {
             stop_requested().await;
@@ -80,7 +168,7 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
         while !attached.ended.get() {
             attached.changed.notified().await;
         }
-        unmount_all(&folder, session);
+        shown.remove().await;
         // Programs may have written without a sync.
         let flushed = volume.flush().await.map_err(failed);
         volume.disconnect().await;
@@ -97,61 +185,9 @@ fn failed(error: VolumeError) -> Failure {
     }
 }
 
-/// Checks that this machine has FUSE, and returns the folder's whole path. A mount whose process
-/// was killed is removed.
-fn mount_point(folder: &Path) -> Result<PathBuf, Failure> {
-    if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse") {
-        return Err(Failure::usage(format!(
-            "csd attach needs FUSE, and /dev/fuse cannot be opened: {error}"
-        )));
-    }
-    let whole = std::path::absolute(folder).map_err(|e| Failure::os(folder.display(), &e))?;
-    if std::fs::metadata(&whole).is_err_and(|error| error.kind() == ErrorKind::NotConnected) {
-        let gone = unmount(&whole, UnmountFlags::DETACH);
-        gone.map_err(|error| Failure::os(whole.display(), &error.into()))?;
-    }
-    match std::fs::metadata(&whole) {
-        Ok(metadata) if metadata.is_dir() => Ok(whole),
-        Ok(_) => Err(Failure::usage(format!("{}: not a folder", whole.display()))),
-        Err(error) => Err(Failure::os(whole.display(), &error)),
-    }
-}
-
-fn mount(file: OneFile, folder: &Path) -> Result<BackgroundSession, Failure> {
-    let mut config = fuser::Config::default();
-    config.mount_options = vec![
-        MountOption::FSName("csd".to_owned()),
-        MountOption::NoDev,
-        MountOption::NoSuid,
-        MountOption::NoExec,
-    ];
-    let mounted = fuser::spawn_mount(file, folder, &config);
-    mounted.map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::NotFound => Failure::usage(format!(
-            "{}: mounting takes root, or the program fusermount3: {error}",
-            folder.display()
-        )),
-        _ => Failure::os(format!("{}: cannot mount", folder.display()), &error),
-    })
-}
-
-/// Unmounts the folder. Files that are still open are cut off.
-fn unmount_all(folder: &Path, session: BackgroundSession) {
-    let is_free = unmount(folder, UnmountFlags::empty());
-    if is_free == Err(rustix::io::Errno::BUSY) {
-        let why = "is in use: programs that have its file open get errors from now on";
-        report::print_error(&format!("warning: {} {why}", folder.display()));
-        // Nothing is left to be done if this fails.
-        let _ = unmount(folder, UnmountFlags::DETACH);
-    }
-    // For users who are not root this asks fusermount3; else it finds nothing to do.
-    drop(session);
-}
-
-/// Prints that the file is there.
-fn announce(folder: &Path, volume: &Volume, json: bool, quiet: bool) {
-    let (file, url) = (folder.join(NAME), volume.address().to_string());
-    let bytes = volume.bytes();
+/// Prints that the file or the device is there.
+fn announce(file: &Path, volume: &Volume, json: bool, quiet: bool) {
+    let (url, bytes) = (volume.address().to_string(), volume.bytes());
     if json {
         let result = json!({ "file": file, "url": url, "bytes": bytes });
         report::print_json("attach", &Ok(Report::new("", result)));

@@ -15,14 +15,19 @@ Examples:
   csd attach d0 /mnt                           a drive of the array: its blocks are /mnt/block
   csd attach nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:drive /mnt --retry 2m
   csd attach nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive /mnt
-  mkfs.ext4 /mnt/block && mount -o loop /mnt/block /data")]
+  mkfs.ext4 /mnt/block && mount -o loop /mnt/block /data
+  csd attach d0 --ublk                         the same as a block device, /dev/ublkb0")]
 pub(crate) struct Attach {
     /// A drive's name in the array, or its URL; without nsid its first block namespace
     #[arg(value_name = "NAME|URL")]
     pub(crate) drive: String,
     /// Folder to mount on; the file in it is named `block`
-    #[arg(value_name = "FOLDER")]
-    pub(crate) folder: PathBuf,
+    #[arg(value_name = "FOLDER", required_unless_present = "ublk")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Make a block device, /dev/ublkbN, instead of a file in a folder; takes root and the kernel's
+    /// driver ublk_drv (Linux 6.5)
+    #[arg(long, conflicts_with = "folder")]
+    pub(crate) ublk: bool,
     /// Longest wait of reads, writes and syncs for a drive that is away; then they fail (EIO) until
     /// it is back
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]

@@ -1,6 +1,6 @@
 //! Golden files: bytes as hexadecimal digits, and their fields.
 
-#![allow(clippy::unwrap_used)] // golden files are ours
+#![allow(clippy::unwrap_used, unreachable_pub)] // golden files are ours; each test is a crate
 
 use std::path::{Path, PathBuf};
 

@@ -36,11 +36,12 @@ pub(crate) struct UnixDoor {
     file: (u64, u64),
 }
 
-/// A connected socket, or a device that carries packets.
+/// A connected socket, a device that carries packets, or a descriptor that is only watched.
 pub(crate) enum StreamSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
     Device(File),
+    Watched(OwnedFd),
 }
 
 impl ListeningSocket {
@@ -152,12 +153,14 @@ impl StreamSocket {
             Self::Tcp(stream) => (&mut &*stream).read(into),
             Self::Unix(stream) => (&mut &*stream).read(into),
             Self::Device(device) => (&mut &*device).read(into),
+            Self::Watched(_) => Err(ErrorKind::WouldBlock.into()),
         }
     }
 
     pub(crate) fn send(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Device(device) => (&mut &*device).write_vectored(from),
+            Self::Watched(_) => Err(ErrorKind::WouldBlock.into()),
             _ => os::send(self.as_raw_fd(), from),
         }
     }
@@ -171,7 +174,7 @@ impl StreamSocket {
         match self {
             Self::Tcp(stream) => stream.shutdown(how),
             Self::Unix(stream) => stream.shutdown(how),
-            Self::Device(_) => Err(no_address()),
+            Self::Device(_) | Self::Watched(_) => Err(no_address()),
         }
     }
 
@@ -180,7 +183,7 @@ impl StreamSocket {
         let (error, peer) = match self {
             Self::Tcp(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
             Self::Unix(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
-            Self::Device(_) => (None, Ok(())),
+            Self::Device(_) | Self::Watched(_) => (None, Ok(())),
         };
         error.map_or(peer, Err)
     }
@@ -196,7 +199,7 @@ impl StreamSocket {
     fn tcp(&self) -> io::Result<&TcpStream> {
         match self {
             Self::Tcp(stream) => Ok(stream),
-            Self::Unix(_) | Self::Device(_) => Err(no_address()),
+            Self::Unix(_) | Self::Device(_) | Self::Watched(_) => Err(no_address()),
         }
     }
 }
@@ -207,6 +210,7 @@ impl AsRawFd for StreamSocket {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
             Self::Device(device) => device.as_raw_fd(),
+            Self::Watched(fd) => fd.as_raw_fd(),
         }
     }
 }

@@ -94,6 +94,15 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     nanos(std::time::Duration::new(seconds, subsecond_ns))
 }
 
+/// Tells the kernel that the calling thread answers for a block device, so that it gets memory
+/// without waiting for writes to that device. Takes `CAP_SYS_RESOURCE`.
+pub(crate) fn serves_a_block_device() -> io::Result<()> {
+    /// `PR_SET_IO_FLUSHER` of Linux 5.6, which not every C library names.
+    const SET_IO_FLUSHER: c_int = 57;
+    // SAFETY: no pointers; it changes only the calling thread.
+    check(unsafe { libc::prctl(SET_IO_FLUSHER, 1, 0, 0, 0) }).map(drop)
+}
+
 /// Makes this process the leader of a new session.
 ///
 /// # Errors

@@ -61,7 +61,7 @@ pub(super) fn planned(entry: &Entry, members: Vec<u16>, is_whole: bool) -> Resul
     copy.whole = is_whole;
     copy.offset = match (&entry.parts, entry.whole) {
         (Some(_), _) => 0,
-        (None, true) => small((random_u64() % u64::from(count)) as usize),
+        (None, true) => u16::try_from(random_u64() % u64::from(count)).expect("below a u16"),
         (None, false) => small(draw(entry, count.into())),
     };
     if let Some(parts) = &entry.parts {

@@ -123,7 +123,8 @@ struct Former<'a> {
 impl Former<'_> {
     /// Deletes those whose time has come by `until`.
     async fn delete(&mut self, until: Instant) {
-        while let Some((_, ids)) = self.left.pop_front_if(|(time, _)| *time <= until) {
+        while self.left.front().is_some_and(|(time, _)| *time <= until) {
+            let Some((_, ids)) = self.left.pop_front() else { break };
             if let Err(error) = remove::sweep_ids(self.array, ids).await {
                 let what = "former chunks are not all deleted, `csd array reclaim` does the rest";
                 self.warnings.push(format!("{what}: {error}"));
