@@ -5,6 +5,7 @@
 //! its place in the array file, whether it is up or down; a connection is one life of its drive.
 
 mod drive;
+mod drive_record;
 mod error;
 mod file;
 mod home;
@@ -12,6 +13,7 @@ mod judge;
 pub(crate) mod membership;
 mod quorum;
 mod record;
+mod slot;
 mod writers;
 
 use std::cell::{Cell, RefCell};
@@ -26,13 +28,12 @@ use drive::{open, reason};
 
 pub use drive::Drive;
 pub(crate) use drive::words;
+pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
-pub use file::{
-    ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, IN_MEMORY, OsRecord, SCHEMA,
-    Words,
-};
+pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
 pub use home::{DEFAULT_FOLDER, Home};
 pub use quorum::Quorum;
+pub use slot::DriveSlot;
 pub use writers::Writers;
 
 pub use csd_nvme::vendor::{
@@ -52,20 +53,6 @@ struct PlannedDrive {
     name: String,
     url: String,
     address: Result<Address, String>,
-}
-
-/// A drive's place in an array: the drive, or why it is down.
-#[derive(Clone)]
-pub struct DriveSlot {
-    /// Name in the array file.
-    pub name: String,
-    /// Address in the array file.
-    pub url: String,
-    link: Result<Rc<Drive>, String>,
-    /// Why its answers about the catalogue do not count, if they do not.
-    vote: Result<(), String>,
-    /// True if its drive has been removed.
-    is_vacant: bool,
 }
 
 /// Drives used together.
@@ -361,47 +348,5 @@ impl Array {
                 drive.controller.clone().disconnect().await;
             }
         }
-    }
-}
-
-impl DriveSlot {
-    /// Returns the slot of a drive that has been removed.
-    fn vacant(place: usize) -> Self {
-        let (name, url, link) = (format!("#{place}"), "?".to_owned(), Err("it was removed".into()));
-        Self { name, url, link, vote: Ok(()), is_vacant: true }
-    }
-
-    /// Returns true if its drive has been removed.
-    #[must_use]
-    pub fn is_vacant(&self) -> bool {
-        self.is_vacant
-    }
-
-    /// Returns the drive, or the reason why it is down.
-    ///
-    /// # Errors
-    /// The reason, in words.
-    pub fn drive(&self) -> Result<&Rc<Drive>, &str> {
-        self.link.as_ref().map_err(String::as_str)
-    }
-
-    /// Returns the drive.
-    ///
-    /// # Errors
-    /// [`Error::Down`].
-    pub fn up(&self) -> Result<&Rc<Drive>, Error> {
-        self.link.as_ref().map_err(|why| Error::Down {
-            drive: self.name.clone(),
-            url: self.url.clone(),
-            why: why.clone(),
-        })
-    }
-
-    /// Returns whether the drive votes, or the reason why it does not.
-    ///
-    /// # Errors
-    /// The reason, in words.
-    pub fn vote(&self) -> Result<(), &str> {
-        self.vote.as_ref().copied().map_err(String::as_str)
     }
 }
