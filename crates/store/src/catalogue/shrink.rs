@@ -3,8 +3,8 @@
 //!
 //! Every name's newest entry, including tombstones, is stored on each drive that stays, and read
 //! back. Then every drive of the smaller array knows every name, and any quorum of it does. An
-//! entry that the removed drive alone knew has never counted: that takes two drives or more. A damaged
-//! copy in a value that is sound to its drive gives way to the entry under the next epoch.
+//! entry that the removed drive alone knew has never counted: that takes two drives or more. A
+//! damaged copy in a value that is sound to its drive gives way to the entry under the next epoch.
 //!
 //! At last the roster is stored on each drive that stays, and takes the vote of the removed one.
 //!
