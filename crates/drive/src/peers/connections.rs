@@ -14,7 +14,7 @@ use csd_reactor::{Class, Instant, Semaphore, now, sleep, spawn};
 use super::{List, Peers};
 
 /// Longest time of connecting to a peer. Authentication on a busy machine takes seconds.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(7);
 /// Longest time of a command to a peer. Both together end before hosts give the execution up, after
 /// 30 s.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
