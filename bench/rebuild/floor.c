@@ -1,5 +1,5 @@
 /* The floor of bench/rebuild/pairs.py: n processes read a file each and send it over loopback TCP;
- * one process receives all, writes what the first sends, and syncs as often as it is told.
+ * one process receives all, writes what the first sends, and syncs the given number of times.
  *
  *     floor OUT BYTES DIRECT SYNCS SOURCE...
  *

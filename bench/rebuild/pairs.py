@@ -131,7 +131,7 @@ def rate(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     source = Path(__file__).with_name("floor.c")
     run(folder, "gcc", "-O2", "-Wall", "-pthread", "-o", floor, source)
     array = Array(options, folder, "file")
-    # What the last repair rebuilt, and its syncs.
+    # Bytes that the last repair has rebuilt, and its syncs.
     rebuilt = {"bytes": 0, "syncs": 0}
 
     def repair() -> float:
@@ -187,14 +187,14 @@ def reads(options: argparse.Namespace, folder: Path) -> dict[str, object]:
                 time.sleep(0.01)
             # A compute thread that has started since is where its core is.
             pin(array, options)
-            beside = read(array, options)
+            next_to_rebuild = read(array, options)
             if repair.poll() is not None:
                 raise RuntimeError("the rebuild ended before the reads: take more --mib")
             if repair.wait() != 0:
                 raise RuntimeError("the rebuild failed")
             if number >= 0:  # the round before warms up
-                found.append((alone, beside))
-                print(f"round {number + 1}: p99 {alone}, {beside} us", file=sys.stderr)
+                found.append((alone, next_to_rebuild))
+                print(f"round {number + 1}: p99 {alone}, {next_to_rebuild} us", file=sys.stderr)
     finally:
         array.down()
     return summary(found)

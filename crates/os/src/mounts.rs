@@ -193,7 +193,7 @@ mod tests {
         let mut found = vec![None, None, Some("/dev/loop0".to_owned())];
         assert!(detach_by(|| Ok(found.pop().expect("three looks")), gone).unwrap());
         let stays = || Ok(Some("/dev/loop0".to_owned()));
-        assert!(detach_by(stays, gone).is_err(), "a failure is told");
+        assert!(detach_by(stays, gone).is_err(), "a failure is reported");
     }
 
     #[test]

@@ -38,7 +38,7 @@ ublk_detach() {
 
 none_is_left() { [ -z "$(ls /sys/class/ublk-char)" ]; }
 
-# What a check that failed leaves.
+# Removes what a failed check has left.
 ublk_end() {
     [ -n "$ATTACHED" ] || return 0
     cat /tmp/complaints

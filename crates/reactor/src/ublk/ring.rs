@@ -139,7 +139,7 @@ impl Ring {
         loop {
             let filled = self.filled.notified();
             self.submit()?;
-            // Clears readiness: what comes from here on makes the ring readable anew.
+            // Clears readiness: later completions make the ring readable again.
             let _nothing = self.watched.try_recv(&mut [0])?;
             let (arrived, answered) = self.reap();
             if !arrived.is_empty() || answered || self.over.get() {
