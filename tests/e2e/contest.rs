@@ -60,6 +60,9 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
     }
 }
 
+/// Enough for puts on values and on blocks; the simulation's lane `array` has many more orders.
+const ROUNDS: usize = 16;
+
 /// Runs rounds of `writers` concurrent puts, a get and a rm.
 async fn race(plan: Plan, writers: u8, rounds: usize, patience: Option<Duration>) {
     let mut hosts = Vec::new();
@@ -119,7 +122,8 @@ fn of_puts_of_one_name_exactly_one_wins_and_the_others_leave_nothing() {
     for (drives, writers) in [(1, 2), (2, 2), (3, 2), (2, 4)] {
         let array = Array::up(drives, "256M");
         let plan = plan(&array);
-        block_on(&csd_reactor::Config::default(), move || race(plan, writers, 40, None)).unwrap();
+        let config = csd_reactor::Config::default();
+        block_on(&config, move || race(plan, writers, ROUNDS, None)).unwrap();
         only_a_tombstone_is_left(&array);
     }
 }
@@ -131,7 +135,8 @@ fn of_puts_that_take_each_other_for_cut_off_exactly_one_wins() {
         let array = Array::up(drives, "256M");
         let plan = plan(&array);
         let none = Some(Duration::ZERO);
-        block_on(&csd_reactor::Config::default(), move || race(plan, writers, 40, none)).unwrap();
+        let config = csd_reactor::Config::default();
+        block_on(&config, move || race(plan, writers, ROUNDS, none)).unwrap();
     }
 }
 

@@ -77,7 +77,9 @@ fn objects_of_every_layout_and_placement_move_to_all_drives_and_stay_what_they_w
             assert!(matches!(report.code, 0 | 4), "{line}: {}{}", report.text(), report.stderr);
             answer(&array, &report.json(), writes)
         };
-        let answers: Vec<_> = RUNS.iter().map(|(line, _, writes)| run(line, *writes)).collect();
+        // Kernels do not see whether an object is protected.
+        let runs = || RUNS.iter().step_by(if more.is_empty() { 4 } else { 1 });
+        let answers: Vec<_> = runs().map(|(line, _, writes)| run(line, *writes)).collect();
         let before = names.map(|name| (stat(&array, name), get(&array, name, &[]).stdout));
         array.csd(&["array", "add", "--drives", "2"]).expect(0, &[]);
         let done = rebalanced(&array, &[], 0);
@@ -97,7 +99,7 @@ fn objects_of_every_layout_and_placement_move_to_all_drives_and_stay_what_they_w
                 check(&array, name, 2, 1);
             }
         }
-        for ((line, _, writes), expected) in RUNS.iter().zip(&answers) {
+        for ((line, _, writes), expected) in runs().zip(&answers) {
             assert_eq!(run(line, *writes), *expected, "{line}");
         }
         array.csd(&["scrub"]).expect(0, &[]);

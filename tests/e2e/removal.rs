@@ -47,7 +47,9 @@ fn objects_of_every_layout_leave_a_drive_that_is_removed_and_stay_what_they_were
             assert!(matches!(report.code, 0 | 4), "{line}: {}{}", report.text(), report.stderr);
             answer(&array, &report.json(), writes)
         };
-        let answers: Vec<_> = RUNS.iter().map(|(line, _, writes)| run(line, *writes)).collect();
+        // Rebalancing, which moves objects here too, is tested with all of them.
+        let runs = || RUNS.iter().step_by(if more.is_empty() { RUNS.len() } else { 3 });
+        let answers: Vec<_> = runs().map(|(line, _, writes)| run(line, *writes)).collect();
         let before = objects.map(|name| get(&array, name, &[]).stdout);
         let done = removed(&array, &["d1"], 0);
         assert_eq!(done["rebalance"]["moved"], json!(objects));
@@ -62,7 +64,7 @@ fn objects_of_every_layout_leave_a_drive_that_is_removed_and_stay_what_they_were
                 check(&array, name, 2, 1);
             }
         }
-        for ((line, _, writes), expected) in RUNS.iter().zip(&answers) {
+        for ((line, _, writes), expected) in runs().zip(&answers) {
             assert_eq!(run(line, *writes), *expected, "{line}");
         }
         array.csd(&["stat", "gone"]).expect(2, &["no object"]);
