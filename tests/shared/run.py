@@ -172,7 +172,7 @@ class Lane:
         def csd(words: str) -> str:
             return drive.run(f"cd /run/array; /run/csd/csd {words}", seconds=600)
 
-        drive.run("mkdir /run/array")
+        drive.run("modprobe tun; mkdir /run/array")
         up = "array up --drives 1 --media memory --size 192M --kv 10% --os / --os-fs ocfs2"
         require("new file system" in csd(up), "no file system was made")
         csd("os exec d0 -- sh -c 'seq 10000 >/data/numbers'")

@@ -78,12 +78,13 @@ def work() -> None:
     filled = 0
 
     def forgotten() -> bool:
-        # Other objects push these out of the memory.
+        # To look at an object is to lease it, and leased objects stay.
         nonlocal filled
+        time.sleep(1.5 * LEASE_MS / 1000)
+        # Other objects push these out of the memory.
         for _ in range(8):
             store.put(f"other-{filled}", content(f"other-{filled}", MIB))
             filled += 1
-        # To look at an object is to lease it, and leased objects stay.
         time.sleep(1.5 * LEASE_MS / 1000)
         return all(places(name) == (False, True) for name in objects)
 
