@@ -149,7 +149,10 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
     let place = Place::of(options)?;
     let retry = Retry { patience: options.retry, ..Retry::default() };
     let (json, quiet) = (context.json, context.quiet);
-    let served = csd_reactor::block_on(&runtime(), move || async move {
+    // A core that spins takes time from the drive and from the kernel's side of the file:
+    // docs/decisions/2026-11-26-attach-does-not-spin.md.
+    let runtime = csd_reactor::Config { spin_us: 0, ..runtime() };
+    let served = csd_reactor::block_on(&runtime, move || async move {
         let volume = Volume::connect(&address, &connection, retry).await.map_err(failed)?;
         let attached = Rc::new(Attached {
             volume: volume.clone(),

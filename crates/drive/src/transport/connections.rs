@@ -17,6 +17,8 @@ use super::link::Link;
 pub struct Connections {
     links: RefCell<BTreeMap<u64, Rc<Link>>>,
     draining: Cell<bool>,
+    /// Turns in which bytes of hosts were received, without connections that yield to them.
+    pub host_turns: Cell<u64>,
 }
 
 impl Connections {

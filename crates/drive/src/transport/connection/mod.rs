@@ -12,6 +12,7 @@
 mod ending;
 mod pair;
 mod receive;
+mod share;
 mod watch;
 
 use std::future::{Future, poll_fn};
@@ -23,23 +24,16 @@ use std::time::Duration;
 
 use csd_nvme::pdu::Kind;
 use csd_nvme::tcp::Fatal;
-use csd_reactor::{Buffer, Class, Stream, TaskPool, spawn, timeout};
+use csd_reactor::{Buffer, Class, Stream, TaskPool, now, spawn, timeout};
 
 use self::ending::Ending;
+use self::share::{Share, Yielding};
 use self::watch::{PATIENCE, Watch};
 use super::command::{run_admin, run_io, run_pair};
 use super::link::{Arrival, Link};
 use super::request::Request;
 use crate::drive::Core;
 use crate::log::Level;
-
-/// Turns before the loop lets other tasks run.
-const TURNS_MAX: usize = 16;
-/// Turns of a connection that yields: what is made in one leaves in the next.
-const YIELDING_TURNS_MAX: usize = 2;
-/// Bytes that a connection that yields receives in a turn, and those that it sends: a host's
-/// command waits for no more of them.
-const YIELDING_BYTES_MAX: usize = 64 << 10;
 
 /// Why a loop ended.
 enum End {
@@ -103,7 +97,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         capsule: None,
         first: None,
         watch: Watch::new(),
-        yields: false,
+        yielding: None,
+        share: Share::WHOLE,
         has_more: false,
     };
     let link_log = core.shared.log().clone();
@@ -117,7 +112,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         (serving, end) = carrying.await;
     }
     let Serving { ending, mut connection } = serving;
-    connection.yields = false;
+    connection.yielding = None;
+    connection.share = Share::WHOLE;
     let commands = connection.disconnect(ending.disconnect());
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
@@ -162,7 +158,7 @@ where
 
     /// Goes on with the loop in another task, of the class to which the connection yields.
     async fn carry(&mut self) -> End {
-        self.connection.yields = true;
+        self.connection.yielding = Some(Yielding::default());
         // They know the waker of the former task.
         self.connection.pool.wake_all();
         self.run().await
@@ -211,8 +207,9 @@ struct Connection<S, F: Future> {
     // First half of a fused pair. Its second half must be the next command.
     first: Option<Box<Request>>,
     watch: Watch,
-    // True in a task of a class that yields to hosts.
-    yields: bool,
+    // There is one in a task of a class that yields to hosts.
+    yielding: Option<Yielding>,
+    share: Share,
     // True if bytes were left for the next turn although the socket may take them.
     has_more: bool,
 }
@@ -231,11 +228,14 @@ where
 
     /// Runs turns of the loop until nothing moves any more.
     fn turns(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let turns = if self.yields { YIELDING_TURNS_MAX } else { TURNS_MAX };
-        for _ in 0..turns {
+        let hosts = &self.core.connections.host_turns;
+        if let Some(yielding) = &mut self.yielding {
+            self.share = yielding.share(hosts.get(), now());
+        }
+        for _ in 0..self.share.turns {
             if self.link.ended() {
-                self.yields = false;
                 // The last answers, as far as the socket takes them.
+                self.share = Share::WHOLE;
                 self.flush(cx)?;
                 return Err(End::Closed);
             }
@@ -243,13 +243,16 @@ where
             if self.link.is_closed_after_flush() {
                 return Err(End::Closed);
             }
-            if let Some(class) = self.link.yields().filter(|_| !self.yields) {
+            if let Some(class) = self.link.yields().filter(|_| self.yielding.is_none()) {
                 return Err(End::Yields(class));
             }
             // The socket did not take all of it: its readiness wakes this task.
             let blocked = !self.link.outgoing.borrow().is_empty();
             while let Poll::Ready(Some(())) = self.pool.poll_next(cx) {}
             let received = self.receive(cx)?;
+            if received && self.yielding.is_none() {
+                self.core.connections.host_turns.set(self.core.connections.host_turns.get() + 1);
+            }
             if !received && self.is_drained() {
                 return Err(End::Closed);
             }
@@ -274,7 +277,7 @@ where
     /// Sends queued bytes, as far as the socket takes them.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut count = 0;
-        let most = self.piece_bytes();
+        let most = self.share.bytes;
         while count < most && !self.link.outgoing.borrow().is_empty() {
             let mut outgoing = self.link.outgoing.borrow_mut();
             let sent = outgoing.send(most - count, |slices| self.stream.try_send(slices));
@@ -292,11 +295,6 @@ where
             self.link.sent(count);
         }
         Ok(())
-    }
-
-    /// Returns the most bytes that are sent in a turn, and those that are received.
-    fn piece_bytes(&self) -> usize {
-        if self.yields { YIELDING_BYTES_MAX } else { usize::MAX }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {

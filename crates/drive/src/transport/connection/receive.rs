@@ -70,7 +70,7 @@ where
         cx: &mut Context<'_>,
     ) -> Result<Option<usize>, End> {
         let (stream, link) = (&self.stream, &self.link);
-        let most = most.min(self.piece_bytes());
+        let most = most.min(self.share.bytes);
         let count = link.grants.with_slice(ttag, offset, most, |slice| {
             let count = stream.try_recv(slice)?;
             if let Some(count) = count {
@@ -87,7 +87,7 @@ where
     fn receive_parsed(&mut self, cx: &mut Context<'_>) -> Result<Option<usize>, End> {
         let core = Rc::clone(&self.core);
         let mut scratch = core.scratch.borrow_mut();
-        let most = scratch.len().min(self.piece_bytes());
+        let most = scratch.len().min(self.share.bytes);
         let Some(count) = self.stream.try_recv(&mut scratch[..most])? else { return Ok(None) };
         self.parse(&scratch[..count], cx)?;
         Ok(Some(count))

@@ -1,0 +1,67 @@
+//! [`Share`]: how much a connection moves in one poll of its task.
+//!
+//! A command of a host waits for the poll that is under way. One that carries packets of the tunnel
+//! or of another drive is therefore short while hosts have commands on this core, and long enough
+//! to save time while they have none.
+
+use std::time::Duration;
+
+use csd_reactor::Instant;
+
+/// Turns of the loop in one poll, and bytes that each receives and sends at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) turns: usize,
+    pub(super) bytes: usize,
+}
+
+impl Share {
+    /// Share of a connection that yields to none.
+    pub(super) const WHOLE: Self = Self { turns: 16, bytes: usize::MAX };
+    /// Share while hosts are silent: what is made in one turn leaves in the next.
+    const ALONE: Self = Self { turns: 2, bytes: 64 << 10 };
+    /// Share next to commands of hosts, chosen by measurement:
+    /// docs/decisions/2026-11-26-short-pieces-next-to-hosts.md.
+    const NEXT_TO_HOSTS: Self = Self { turns: 1, bytes: 16 << 10 };
+}
+
+/// Time after bytes of a host for which more are expected.
+const EXPECTED: Duration = Duration::from_millis(1);
+
+/// What a connection that yields knows about the hosts of its core.
+#[derive(Default)]
+pub(super) struct Yielding {
+    // Turns in which hosts' bytes were received, at the last look.
+    host_turns: u64,
+    // Time at which it differed last.
+    changed: Option<Instant>,
+}
+
+impl Yielding {
+    /// Returns the share for the poll at the time `now`.
+    pub(super) fn share(&mut self, host_turns: u64, now: Instant) -> Share {
+        if std::mem::replace(&mut self.host_turns, host_turns) != host_turns {
+            self.changed = Some(now);
+        }
+        match self.changed {
+            Some(changed) if now.since(changed) < EXPECTED => Share::NEXT_TO_HOSTS,
+            _ => Share::ALONE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_short_while_hosts_send() {
+        let (mut yielding, begun) = (Yielding::default(), Instant::default());
+        assert_eq!(yielding.share(0, begun), Share::ALONE);
+        assert_eq!(yielding.share(1, begun), Share::NEXT_TO_HOSTS);
+        let later = begun + EXPECTED;
+        assert_eq!(yielding.share(2, later), Share::NEXT_TO_HOSTS);
+        assert_eq!(yielding.share(2, later + EXPECTED / 2), Share::NEXT_TO_HOSTS);
+        assert_eq!(yielding.share(2, later + EXPECTED), Share::ALONE);
+    }
+}
