@@ -16,6 +16,9 @@ use crate::class::Class;
 use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
 
+/// An odd number with well mixed bits: 2^64 divided by the golden ratio.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Identifies one core of one machine between a start and a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
@@ -152,7 +155,7 @@ impl State {
 
     /// Returns the next number of the seed's sequence (SplitMix64: a counter, well mixed).
     pub(crate) fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random = self.random.wrapping_add(ODD);
         mix(self.random)
     }
 
@@ -164,6 +167,11 @@ impl State {
 
     pub(crate) fn fold(&mut self, word: u64) {
         self.hash = mix(self.hash ^ word);
+    }
+
+    /// Folds bytes, which are most of what is traced.
+    pub(crate) fn fold_bytes(&mut self, bytes: &[u8]) {
+        digests(bytes).into_iter().for_each(|digest| self.fold(digest));
     }
 
     pub(crate) fn trace(&mut self, kind: Trace, one: usize, two: usize, three: u64) {
@@ -350,4 +358,23 @@ fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ word >> 31
+}
+
+/// Returns four digests of bytes, each of every fourth word, so that a processor computes them next
+/// to each other. Each step is a bijection of the digest, so one other word is never missed.
+fn digests(bytes: &[u8]) -> [u64; 4] {
+    let mut digests = [0; 4];
+    let mut add = |block: &[u8; 32]| {
+        for (digest, word) in digests.iter_mut().zip(block.as_chunks::<8>().0) {
+            *digest = (*digest ^ u64::from_le_bytes(*word)).rotate_left(29).wrapping_mul(ODD);
+        }
+    };
+    let (blocks, rest) = bytes.as_chunks();
+    blocks.iter().for_each(&mut add);
+    if !rest.is_empty() {
+        let mut block = [0; 32];
+        block[..rest.len()].copy_from_slice(rest);
+        add(&block);
+    }
+    digests
 }
