@@ -1,6 +1,7 @@
 //! The timers of one core: an ordered map from deadline to waker.
 //!
 //! The caller supplies the time. Timers of one instant fire in the order in which they were made.
+//! Invariant: `next` is the earliest deadline, kept because loops ask for it all the time.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -17,6 +18,7 @@ pub(crate) struct TimerKey {
 #[derive(Default)]
 pub(crate) struct Timers {
     pending: BTreeMap<TimerKey, Waker>,
+    next: Option<Instant>,
     made: u64,
 }
 
@@ -29,6 +31,7 @@ impl Timers {
 
     /// Arms the timer: wakes `waker` at the key's time; replaces an earlier waker.
     pub(crate) fn set(&mut self, key: TimerKey, waker: &Waker) {
+        self.next = Some(self.next.map_or(key.at, |next| next.min(key.at)));
         self.pending
             .entry(key)
             .and_modify(|old| old.clone_from(waker))
@@ -36,21 +39,31 @@ impl Timers {
     }
 
     pub(crate) fn remove(&mut self, key: TimerKey) {
-        self.pending.remove(&key);
+        if self.pending.remove(&key).is_some() && Some(key.at) == self.next {
+            self.look();
+        }
     }
 
     /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.pending.first_key_value().map(|(key, _)| key.at)
+        self.next
     }
 
     /// Takes out the earliest timer that is due at `now`.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Waker> {
-        let entry = self.pending.first_entry()?;
-        (entry.key().at <= now).then(|| entry.remove())
+        self.next.filter(|next| *next <= now)?;
+        let due = self.pending.pop_first().map(|(_, waker)| waker);
+        self.look();
+        due
     }
 
     pub(crate) fn clear(&mut self) {
         self.pending.clear();
+        self.next = None;
+    }
+
+    /// Looks for the earliest deadline.
+    fn look(&mut self) {
+        self.next = self.pending.first_key_value().map(|(key, _)| key.at);
     }
 }

@@ -20,7 +20,7 @@ use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::peers::{Directory, List};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options, Secret};
-use csd_nvme::auth::Hash;
+use csd_nvme::auth::{Hash, Offer};
 use csd_nvme::combine::{Answers, Piece, Place, Target, Task};
 use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
@@ -71,6 +71,8 @@ struct Drive {
 
 struct Fleet {
     world: World,
+    /// What the drives offer to those that authenticate themselves.
+    offer: Offer,
     drives: Vec<Drive>,
     host: MachineId,
 }
@@ -78,6 +80,10 @@ struct Fleet {
 impl Fleet {
     /// Starts the drives, each with its list.
     fn new(seed: u64, lists: impl Fn(usize) -> List) -> Self {
+        Self::with_offer(seed, lists, Offer::default())
+    }
+
+    fn with_offer(seed: u64, lists: impl Fn(usize) -> List, offer: Offer) -> Self {
         let world = World::new(seed, WorldConfig::default());
         let drive = |index: usize| Drive {
             machine: world.machine(&nqn(index), ip(index), 1 + index % 2),
@@ -88,7 +94,7 @@ impl Fleet {
         };
         let drives: Vec<Drive> = (0..DRIVES).map(drive).collect();
         let host = world.machine("host", ip(20), 1);
-        let this = Self { world, drives, host };
+        let this = Self { world, offer, drives, host };
         (0..DRIVES).for_each(|index| this.start(index));
         this.wait_for_drives();
         this
@@ -104,16 +110,17 @@ impl Fleet {
         is_up.set(false);
         let media = Media::Volatile(Arc::clone(disk));
         let (is_formatted, is_up) = (Rc::clone(is_formatted), Rc::clone(is_up));
-        let peers = Some(Directory::fixed(list.clone()));
+        let (peers, offer) = (Some(Directory::fixed(list.clone())), self.offer.clone());
         self.world.start(*machine, move |core| {
             let (is_formatted, is_up) = (Rc::clone(&is_formatted), Rc::clone(&is_up));
-            let media = media.clone();
+            let (media, offer) = (media.clone(), offer.clone());
             let resources = Resources { peers: peers.clone(), ..Resources::default() };
             async move {
                 if core == CoreId(0) {
                     let (is_new, name) = (!is_formatted.get(), nqn(index));
                     let shared = drive::open(media, is_new, &name, &SPLIT, &resources);
-                    let shared = shared.await.expect("opens");
+                    let mut shared = shared.await.expect("opens");
+                    Arc::get_mut(&mut shared).expect("nobody else has it").access.offer = offer;
                     drive::start_all(&shared).await.expect("recovers");
                     let listener = Listener::bind(SocketAddr::from((ip(index), 4420))).unwrap();
                     is_formatted.set(true);

@@ -88,8 +88,8 @@ pub(crate) struct Inner {
 /// Outcome of a step of the world.
 enum Step {
     Ran,
-    /// Nothing can run before this time, ns.
-    Idle(u64),
+    /// Nothing can run before the end.
+    Idle,
     /// No task can run and no event is pending.
     Dead,
 }
@@ -161,14 +161,13 @@ impl World {
                 return Ok(());
             }
             let stuck = |why| Err(Stuck { at: self.now(), why });
-            match self.step() {
+            match self.step(end_ns) {
                 Step::Ran => {}
                 Step::Dead => return stuck(StuckWhy::Deadlock),
-                Step::Idle(next_ns) if next_ns > end_ns => {
+                Step::Idle => {
                     self.0.state.borrow_mut().now_ns = end_ns;
                     return stuck(StuckWhy::TimeLimit);
                 }
-                Step::Idle(next_ns) => self.0.state.borrow_mut().now_ns = next_ns,
             }
         }
     }
@@ -176,18 +175,8 @@ impl World {
     /// Runs for a span of virtual time, even if no event falls into it.
     pub fn run_for(&self, span: Duration) {
         let end_ns = self.now().ns().saturating_add(nanos(span));
-        loop {
-            match self.step() {
-                Step::Ran => {}
-                Step::Idle(next_ns) if next_ns <= end_ns => {
-                    self.0.state.borrow_mut().now_ns = next_ns;
-                }
-                Step::Idle(_) | Step::Dead => {
-                    self.0.state.borrow_mut().now_ns = end_ns;
-                    return;
-                }
-            }
-        }
+        while matches!(self.step(end_ns), Step::Ran) {}
+        self.0.state.borrow_mut().now_ns = end_ns;
     }
 
     /// Cuts a machine's power: drops its tasks, timers and sockets. Peers see a reset after a
@@ -252,27 +241,42 @@ impl World {
         self.0.state.borrow().hash
     }
 
-    /// Executes one event or one turn of a core, if one is due now.
-    fn step(&self) -> Step {
-        let chosen = self.0.state.borrow_mut().choose_core();
-        if let Some((at, core)) = chosen {
-            self.run_core(at, &core);
-            return Step::Ran;
+    /// Executes the next event or turn of a core, or fires the next timers, until a time.
+    fn step(&self, end_ns: u64) -> Step {
+        loop {
+            let mut state = self.0.state.borrow_mut();
+            let next_ns = match state.choose_core() {
+                Ok((at, core)) => {
+                    drop(state);
+                    self.run_core(at, &core);
+                    return Step::Ran;
+                }
+                Err(next_ns) => next_ns,
+            };
+            let (event_ns, now_ns) = (state.event_ns(), state.now_ns);
+            let first_ns = next_ns.min(event_ns);
+            // A timer at the end of time never fires.
+            if first_ns == u64::MAX {
+                return Step::Dead;
+            }
+            if first_ns > end_ns {
+                return Step::Idle;
+            }
+            state.now_ns = first_ns.max(now_ns);
+            // What is due at the same time as an event: cores come before it, timers after it.
+            if event_ns < next_ns || event_ns <= now_ns {
+                let event = state.next_event().expect("just seen");
+                drop(state);
+                self.happen(event);
+                return Step::Ran;
+            }
+            if next_ns <= now_ns {
+                let with_timers = state.cores_with_due_timers();
+                drop(state);
+                with_timers.iter().for_each(|core| core.fire_timers());
+                return Step::Ran;
+            }
         }
-        let due = self.0.state.borrow_mut().due_event();
-        if let Some(event) = due {
-            self.happen(event);
-            return Step::Ran;
-        }
-        let state = self.0.state.borrow();
-        let Some(next_ns) = state.next_ns() else { return Step::Dead };
-        if next_ns > state.now_ns {
-            return Step::Idle(next_ns);
-        }
-        let with_timers = state.cores_with_due_timers();
-        drop(state);
-        with_timers.iter().for_each(|core| core.fire_timers());
-        Step::Ran
     }
 
     /// Lets a core read its messages and poll one of its ready tasks.

@@ -295,13 +295,7 @@ impl State {
 
     fn trace_bytes(&mut self, key: u64, bytes: &[u8]) {
         self.trace(Trace::Send, 0, bytes.len(), key);
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.fold(u64::from_le_bytes(*word)));
-        if !rest.is_empty() {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            self.fold(u64::from_le_bytes(word));
-        }
+        self.fold_bytes(bytes);
     }
 
     pub(crate) fn poll_ready(

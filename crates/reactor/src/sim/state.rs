@@ -16,6 +16,9 @@ use crate::class::Class;
 use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
 
+/// An odd number with well mixed bits: 2^64 divided by the golden ratio.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Identifies one core of one machine between a start and a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
@@ -152,7 +155,7 @@ impl State {
 
     /// Returns the next number of the seed's sequence (SplitMix64: a counter, well mixed).
     pub(crate) fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random = self.random.wrapping_add(ODD);
         mix(self.random)
     }
 
@@ -164,6 +167,11 @@ impl State {
 
     pub(crate) fn fold(&mut self, word: u64) {
         self.hash = mix(self.hash ^ word);
+    }
+
+    /// Folds bytes, which are most of what is traced.
+    pub(crate) fn fold_bytes(&mut self, bytes: &[u8]) {
+        digests(bytes).into_iter().for_each(|digest| self.fold(digest));
     }
 
     pub(crate) fn trace(&mut self, kind: Trace, one: usize, two: usize, three: u64) {
@@ -216,23 +224,29 @@ impl State {
         all.filter_map(|sim| sim.core.as_ref().map(|running| (sim, running)))
     }
 
-    /// Draws one of the cores that have work and are free now.
-    pub(crate) fn choose_core(&mut self) -> Option<(Life, Rc<Core>)> {
+    /// Draws one of the cores that have work and are free now. If there are none, returns the time
+    /// at which the next one will have something to do if nothing happens, now for a timer that is
+    /// due, [`u64::MAX`] for never.
+    pub(crate) fn choose_core(&mut self) -> Result<(Life, Rc<Core>), u64> {
         let mut able = std::mem::take(&mut self.able);
         able.clear();
+        let mut next_ns = u64::MAX;
         for (machine, of) in self.machines.iter().enumerate() {
             for (core, sim) in of.cores.iter().enumerate() {
-                let is_able = sim.busy_until_ns <= self.now_ns;
-                if is_able && sim.core.as_ref().is_some_and(|core| has_work(core)) {
+                let Some(running) = &sim.core else { continue };
+                let has_work = running.ready.all() > 0 || running.shared.is_pending();
+                if has_work && sim.busy_until_ns <= self.now_ns {
                     able.push(Life { machine, core, life: of.life });
                 }
+                let work_ns = if has_work { sim.busy_until_ns } else { u64::MAX };
+                next_ns = next_ns.min(work_ns).min(running.next_timer_ns());
             }
         }
         let chosen = if able.is_empty() { None } else { Some(able[self.below(able.len())]) };
         self.able = able;
-        let at = chosen?;
-        let core = self.machines[at.machine].cores[at.core].core.as_ref()?;
-        Some((at, Rc::clone(core)))
+        let at = chosen.ok_or(next_ns.max(self.now_ns))?;
+        let core = self.machines[at.machine].cores[at.core].core.as_ref();
+        Ok((at, Rc::clone(core.expect("it has work"))))
     }
 
     /// Draws the position of one of a core's ready tasks.
@@ -255,29 +269,19 @@ impl State {
         sim.core.take().map(|core| (core, compute))
     }
 
-    /// Takes out the first event whose time has come.
-    pub(crate) fn due_event(&mut self) -> Option<Event> {
-        if self.events.peek()?.at_ns > self.now_ns {
-            return None;
-        }
+    /// Returns the time of the next event, [`u64::MAX`] if there is none.
+    pub(crate) fn event_ns(&self) -> u64 {
+        self.events.peek().map_or(u64::MAX, |first| first.at_ns)
+    }
+
+    /// Takes out the next event.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
         self.events.pop().map(|first| first.event)
     }
 
     pub(crate) fn cores_with_due_timers(&self) -> Vec<Rc<Core>> {
         let due = |core: &Core| core.next_timer_ns() <= self.now_ns;
         self.cores().filter(|(_, core)| due(core)).map(|(_, core)| Rc::clone(core)).collect()
-    }
-
-    /// Returns the time of the next event or timer, given that no core can run now and no event is
-    /// due. It is now if a timer is due.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        let mut next_ns = self.events.peek().map_or(u64::MAX, |first| first.at_ns);
-        for (sim, core) in self.cores() {
-            let work_ns = if has_work(core) { sim.busy_until_ns } else { u64::MAX };
-            next_ns = next_ns.min(work_ns).min(core.next_timer_ns());
-        }
-        // A timer at the end of time never fires.
-        (next_ns < u64::MAX).then_some(next_ns.max(self.now_ns))
     }
 
     /// Ends a machine's life. The caller closes the returned cores, then drops the rest.
@@ -341,13 +345,28 @@ impl State {
     }
 }
 
-fn has_work(core: &Core) -> bool {
-    core.ready.all() > 0 || core.shared.is_pending()
-}
-
 /// Mixes the bits of a word; a bijection (SplitMix64's finaliser).
 fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ word >> 31
+}
+
+/// Returns four digests of bytes, each of every fourth word, so that a processor computes them next
+/// to each other. Each step is a bijection of the digest, so one other word is never missed.
+fn digests(bytes: &[u8]) -> [u64; 4] {
+    let mut digests = [0; 4];
+    let mut add = |block: &[u8; 32]| {
+        for (digest, word) in digests.iter_mut().zip(block.as_chunks::<8>().0) {
+            *digest = (*digest ^ u64::from_le_bytes(*word)).rotate_left(29).wrapping_mul(ODD);
+        }
+    };
+    let (blocks, rest) = bytes.as_chunks();
+    blocks.iter().for_each(&mut add);
+    if !rest.is_empty() {
+        let mut block = [0; 32];
+        block[..rest.len()].copy_from_slice(rest);
+        add(&block);
+    }
+    digests
 }
