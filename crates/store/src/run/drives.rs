@@ -20,10 +20,11 @@ use super::queue::Taken;
 use super::tally;
 use super::target::{MEMORY_NSID, Slot};
 use super::team::Team;
+use super::units::in_own_units;
 use super::work::{self, Done, Span};
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
-use crate::extent::{self, UNIT_BYTES, byte_ranges};
+use crate::extent::byte_ranges;
 use crate::in_place::program_index;
 use crate::layout::Run;
 
@@ -39,52 +40,24 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
         }
         program => program?,
     };
-    match link.run(async |drive| check_units(&job.inputs, member, drive).await).await {
-        Err(error) if is_lost(&error) || (context.common.takes_over && error.is_of_piece()) => {
-            context.common.lose(member, &error, None);
-            return Ok(Done::default());
-        }
-        checked => checked?,
-    }
     // When all executions of a round are in flight, half of the units stay for the next round, and
     // the last executions are short.
     let limits = (2 * job.in_flight(), job.most());
-    let mut workers = Team::default();
-    for number in 0..job.in_flight() {
-        let context = Rc::clone(context);
-        workers.add(async move {
-            let execute = async |taken: &Taken| {
-                let executed = execute(&context, (program, number), taken).await;
-                executed.map_err(|error| (member, error))
-            };
-            work::worker(&*context, member, limits, || true, execute).await
-        });
-    }
-    let done = work::together(workers).await?;
-    // Blocks that were given away meanwhile may have held other bytes by then.
-    match link.run(async |drive| check_units(&job.inputs, member, drive).await).await {
-        Err(error) if !is_lost(&error) => Err(error),
-        _ => Ok(done),
-    }
-}
-
-/// Checks that a drive has not forgotten whose its blocks are: an emptied one reads as zeros, or as
-/// another object's bytes. The first and the last unit of each input stand for all.
-async fn check_units(inputs: &[Entry], member: usize, drive: &Drive) -> Result<(), Error> {
-    for entry in inputs {
-        let Placement::Block(extents) = &entry.placement else { continue };
-        let bytes = u64::from(entry.layout().count(member)) * u64::from(entry.chunk_bytes);
-        let units = extent::units_of(&extents[member], bytes.div_ceil(UNIT_BYTES));
-        for unit in units.first().into_iter().chain(units.last()) {
-            if extent::owner(drive, *unit).await? != Some(entry.id) {
-                let why = "its blocks there are no longer its own: the drive was emptied, or the \
-                           object removed or moved";
-                let (drive, object, why) = (drive.name.clone(), entry.name.clone(), why.to_owned());
-                return Err(Error::Corrupt { drive, object, why });
-            }
+    in_own_units(&context.common, &job.inputs, member, async || {
+        let mut workers = Team::default();
+        for number in 0..job.in_flight() {
+            let context = Rc::clone(context);
+            workers.add(async move {
+                let execute = async |taken: &Taken| {
+                    let executed = execute(&context, (program, number), taken).await;
+                    executed.map_err(|error| (member, error))
+                };
+                work::worker(&*context, member, limits, || true, execute).await
+            });
         }
-    }
-    Ok(())
+        work::together(workers).await
+    })
+    .await
 }
 
 /// Runs the program over `taken` in its drive, as execution `number` of those at once.

@@ -21,6 +21,7 @@ mod rank;
 mod tally;
 mod target;
 mod team;
+mod units;
 mod work;
 
 use std::fmt;
