@@ -68,7 +68,7 @@ fn damage_in_pieces_that_drives_have_encoded_is_named_by_page() {
     let media = [&spread, &whole].map(|victim| format!("d{}", victim.drive));
     let victims = [
         ("spread", spread, &media[0][..], "unreadable"),
-        ("whole", whole, &media[1], "unreadable"),
+        ("whole", whole, &media[1][..], "unreadable"),
     ];
     assert_named(&array, &victims);
 }
@@ -85,7 +85,8 @@ fn damage_in_pieces_of_a_new_drive_is_named_by_page() {
     for (drive, before) in before.iter().enumerate() {
         assert_eq!(of(drive), *before, "drive {drive}");
     }
-    let (data, parity) = (|on, piece| on == 1 && piece < 2, |on, piece| on == 1 && piece == 2);
+    let data = |on: usize, piece: u64| on == 1 && piece < 2;
+    let parity = |on: usize, piece: u64| on == 1 && piece == 2;
     let victims = [
         ("b", victim(&array, "b", data), "d1-1", "differs"),
         ("v", victim(&array, "v", parity), "d1-1", "unreadable"),
@@ -106,7 +107,7 @@ fn lists_that_a_repair_has_not_made_are_made_by_the_next_one() {
     assert!(before.len() > CHUNKS / 2);
     for on in ["host", "drives"] {
         scrub_pages::delete_lists(&array, 1);
-        assert_eq!(lists(&array, 1), []);
+        assert!(lists(&array, 1).is_empty());
         array.csd(&["repair", "--on", on]).expect(0, &[]);
         let kept: BTreeSet<_> = scrub_pages::pieces(&lists(&array, 1));
         assert_eq!(kept, before, "{on}");

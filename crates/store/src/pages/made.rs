@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_group_has_pieces_of_one_identifier_and_fits_a_list() {
-        let pieces = (0..200).map(|number| value(7 + (number % 2) as u8, number, 1 << 20));
+        let pieces =
+            (0..200).map(|number| value(if number % 2 == 0 { 7 } else { 8 }, number, 1 << 20));
         let short = value(7, 900, PAGE);
         let blocks = Wanted { spot: Spot::Blocks(8192), bytes: PAGE + 1, sum: 0 };
         let groups = Group::all(pieces.chain([short, blocks]), OBJECT, PAGE);
