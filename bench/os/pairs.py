@@ -23,10 +23,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from compared import MIB, ROOT, cpu_s, record, say, show, spread, summary
+
 NQN = "nqn.2026-11.io.csdstore:drive"
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-MIB = 1 << 20
 # Name, bytes of an operation, operations at once, and the aim.
 LOADS = (
     ("read", MIB, 4, 0.7),
@@ -64,13 +64,8 @@ def main() -> int:
                 place = "/dev/shm" if options.media == "memory" else None
                 folder = tempfile.TemporaryDirectory(prefix="csd-os-", dir=place)
                 results |= measure(options, Path(stack.enter_context(folder)), stack)
-    for name, result in results.items():
-        print(f"{name}: {json.dumps(result)}")
-    if options.record:
-        about = {"rounds": options.rounds, "media": options.media, "load": os.getloadavg()[0]}
-        about["cpus"] = os.cpu_count() or 0
-        with options.record.open("a") as record:
-            record.write(json.dumps({"bench": "os", **about, "results": results}) + "\n")
+    show(results)
+    record("os", options, ("rounds", "media"), results)
     return 0
 
 
@@ -172,13 +167,13 @@ def data(options: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[st
             names = ["data", "loop", "initiator"]
             random.Random(number).shuffle(names)
             rounds.append({name: measured(name, kind, size, depth) for name in names})
-            print(f"{kind} {size}: {rounds[-1]}", file=sys.stderr, flush=True)
+            say(f"{kind} {size}: {rounds[-1]}")
         ratios = [one["data"] / min(one["loop"], one["initiator"]) for one in rounds]
         medians = {
             name: round(statistics.median(one[name] for one in rounds) * size / 1e6, 1)
             for name in rounds[0]
         }
-        results[f"{kind} {size} x {depth}, MB/s"] = medians | summary(ratios) | {"aim": aim}
+        results[f"{kind} {size} x {depth}, MB/s"] = medians | spread(ratios) | {"aim": aim}
     return results
 
 
@@ -240,8 +235,8 @@ def spin(options: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[st
         order = list(sides) if number % 2 == 0 else list(sides)[::-1]
         took = {name: int(run(*sides[name]).split()[0]) for name in order}
         ratios.append(took["inside"] / took["outside"])
-        print(f"spin: {took}", file=sys.stderr, flush=True)
-    return {"spin, CPU time inside over outside": summary(ratios) | {"aim": 1.02}}
+        say(f"spin: {took}")
+    return {"spin, CPU time inside over outside": spread(ratios) | {"aim": 1.02}}
 
 
 def reads(options: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, object]:
@@ -264,32 +259,15 @@ def reads(options: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[s
         programs.stdout.readline()
         pairs.append((idle, json.loads(run(*read))["p99_us"]))
         programs.communicate()
-        print(f"reads {number + 1}: p99 {pairs[-1]} us", file=sys.stderr, flush=True)
-    idle_us, busy_us = (round(statistics.median(one), 1) for one in zip(*pairs, strict=True))
-    ratios = [busy / idle for idle, busy in pairs]
-    found = {"idle_us": idle_us, "busy_us": busy_us} | summary(ratios) | {"aim": 1.2}
+        say(f"reads {number + 1}: p99 {pairs[-1]} us")
+    found = summary(pairs, ("idle_us", "busy_us")) | {"aim": 1.2}
     return {"read p99 with a busy operating system": found}
-
-
-def cpu_s(pid: int) -> float:
-    """Return the CPU time of a process and all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
 def pss(pid: int) -> int:
     """Return the bytes of memory of a process, shared ones in parts."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-
-
-def summary(ratios: list[float]) -> dict[str, object]:
-    """Return median and quartiles."""
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    return {
-        "ratio": round(statistics.median(ratios), 3),
-        "quartiles": [round(quartiles[0], 3), round(quartiles[2], 3)],
-    }
 
 
 MEASURES = {"data": data, "idle": idle, "spin": spin, "reads": reads}

@@ -8,23 +8,21 @@ get read the same object of the same drives.
 """
 
 import argparse
-import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-MIB = 1 << 20
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from compared import MIB, ROOT, Pairs, Result, record, show, summary, turns
+
 # Codes, as data and parity pieces, with the number of drives.
 CODES = ((4, 2), (2, 2), (8, 4))
 PUT_AIM, GET_AIM = 0.85, 0.8
-Row = dict[str, object]
+NAMES = ("plain_MiBps", "protected_MiBps")
 
 
 def main() -> int:
@@ -40,20 +38,12 @@ def main() -> int:
     options = parser.parse_args()
     codes = [code for code in CODES if not options.code or "{}+{}".format(*code) in options.code]
     rows = [row for data, parity in codes for row in measure(options, data, parity)]
-    for row in rows:
-        print(
-            f"{row['what']:28} ratio {row['ratio']:.3f} {row['quartiles']}, aim {row['aim']:.3f}; "
-            f"{row['plain_MiBps']:.0f} and {row['protected_MiBps']:.0f} MiB/s"
-        )
-    if options.record:
-        about = {"rounds": options.rounds, "MiB": options.mib, "media": options.media}
-        about |= {"load": os.getloadavg()[0], "cpus": os.cpu_count()}
-        with options.record.open("a") as record:
-            record.write(json.dumps({"bench": "protected", **about, "results": rows}) + "\n")
+    show({str(row["what"]): row for row in rows})
+    record("protected", options, ("rounds", "mib", "media"), rows)
     return 0
 
 
-def measure(options: argparse.Namespace, data: int, parity: int) -> list[Row]:
+def measure(options: argparse.Namespace, data: int, parity: int) -> list[Result]:
     """Compare puts and gets of one code."""
     code = f"rs:{data}+{parity}"
     with tempfile.TemporaryDirectory(dir=options.dir) as folder:
@@ -86,13 +76,15 @@ def measure(options: argparse.Namespace, data: int, parity: int) -> list[Row]:
                 csd("rm", "x")
                 return took
 
-            puts = pairs(options.rounds, put, lambda: put("--protect", code))
+            puts = turns(options.rounds, put, lambda: put("--protect", code), unit="s")
             csd("put", str(source), "x", "--protect", code)
 
             def get(to: Path, codes: tuple[int, ...]) -> float:
                 return csd("get", "x", "-", to=to, codes=codes)
 
-            gets = pairs(options.rounds, lambda: get(array, (0,)), lambda: get(lost, (4,)))
+            gets = turns(
+                options.rounds, lambda: get(array, (0,)), lambda: get(lost, (4,)), unit="s"
+            )
         finally:
             csd("array", "down", "--delete", "--yes", codes=(0, 2))
     put_aim = PUT_AIM * data / (data + parity)
@@ -107,35 +99,10 @@ def without(text: str, count: int) -> str:
     return re.sub(r"nvme\+tcp://127\.0\.0\.1:\d+/", "nvme+tcp://127.0.0.1:1/", text, count=count)
 
 
-def pairs(
-    rounds: int, plain: Callable[[], float], other: Callable[[], float]
-) -> list[tuple[float, float]]:
-    """Return the seconds of both sides in each round, after a round that does not count."""
-    plain(), other()
-    found = []
-    for number in range(rounds):
-        if number % 2:
-            second = other()
-            found.append((plain(), second))
-        else:
-            first = plain()
-            found.append((first, other()))
-    return found
-
-
-def row(what: str, found: list[tuple[float, float]], aim: float, mib: int) -> Row:
-    """Summarize the rounds of a comparison."""
-    ratios = [plain / other for plain, other in found]
-    low, median, high = statistics.quantiles(ratios, n=4)
-    plain, other = (statistics.median(side) for side in zip(*found, strict=True))
-    return {
-        "what": what,
-        "ratio": round(median, 3),
-        "quartiles": [round(low, 3), round(high, 3)],
-        "aim": round(aim, 3),
-        "plain_MiBps": round(mib / plain, 1),
-        "protected_MiBps": round(mib / other, 1),
-    }
+def row(what: str, found: Pairs, aim: float, mib: int) -> Result:
+    """Summarize the seconds of the rounds of a comparison, as rates."""
+    rates = [(mib / plain, mib / other) for plain, other in found]
+    return {"what": what, "aim": round(aim, 3)} | summary(rates, NAMES)
 
 
 if __name__ == "__main__":

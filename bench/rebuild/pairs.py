@@ -25,11 +25,11 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-MIB = 1 << 20
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from compared import MIB, ROOT, cpu_s, record, say, show, summary, turns
+
 # Least ratio of rates, and most of percentiles.
 AIMS = {"rate": 0.7, "reads": 1.5}
 # CPU time of the emptied drive after which its rebuild is under way, seconds.
@@ -62,13 +62,8 @@ def main() -> int:
         if options.only in (None, name):
             with tempfile.TemporaryDirectory(prefix="csd-rebuild-", dir=options.folder) as folder:
                 results[name] = measure(options, Path(folder))
-            print(f"{name}: {json.dumps(results[name])}; aim {AIMS[name]}")
-    if options.record:
-        names = ("rounds", "data", "parity", "mib", "direct", "window")
-        about = {name: getattr(options, name) for name in names}
-        about |= {"load": os.getloadavg()[0], "cpus": os.cpu_count() or 0}
-        with options.record.open("a") as record:
-            record.write(json.dumps({"bench": "rebuild", **about, "results": results}) + "\n")
+            show({name: results[name]}, AIMS)
+    record("rebuild", options, ("rounds", "data", "parity", "mib", "direct", "window"), results)
     return 0
 
 
@@ -162,8 +157,7 @@ def rate(options: argparse.Namespace, folder: Path) -> dict[str, object]:
                 for _ in range(rebuilt["bytes"] // MIB):
                     source.write(os.urandom(MIB))
         os.sync()
-        bare()
-        found = pairs(options.rounds, bare, repair)
+        found = turns(options.rounds, bare, repair)
     finally:
         array.down()
     return {**summary(found), **rebuilt}
@@ -194,7 +188,7 @@ def reads(options: argparse.Namespace, folder: Path) -> dict[str, object]:
                 raise RuntimeError("the rebuild failed")
             if number >= 0:  # the round before warms up
                 found.append((alone, next_to_rebuild))
-                print(f"round {number + 1}: p99 {alone}, {next_to_rebuild} us", file=sys.stderr)
+                say(f"round {number + 1}: p99 {alone}, {next_to_rebuild} us")
     finally:
         array.down()
     return summary(found)
@@ -215,41 +209,6 @@ def read(array: Array, options: argparse.Namespace) -> float:
     address, nqn = tomllib.loads(text)["drives"][0]["url"].removeprefix("nvme+tcp://").split("/")
     words = ["taskset", "-c", "0", options.reads, address, nqn, 4096, options.window]
     return float(json.loads(run(array.folder, *words))["p99_us"])
-
-
-def cpu_s(pid: int) -> float:
-    """Return the CPU time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def pairs(
-    rounds: int, floor: Callable[[], float], ours: Callable[[], float]
-) -> list[tuple[float, float]]:
-    """Measure both sides in turns."""
-    found = []
-    for number in range(rounds):
-        if number % 2:
-            second = ours()
-            first = floor()
-        else:
-            first = floor()
-            second = ours()
-        found.append((first, second))
-        print(f"round {number + 1}: {first:.0f}, {second:.0f} MiB/s", file=sys.stderr)
-    return found
-
-
-def summary(found: list[tuple[float, float]]) -> dict[str, object]:
-    """Return both medians, and median and quartiles of the ratios."""
-    ratios = [second / first for first, second in found]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    return {
-        "floor": round(statistics.median(first for first, _ in found), 1),
-        "ours": round(statistics.median(second for _, second in found), 1),
-        "ratio": round(statistics.median(ratios), 3),
-        "quartiles": [round(quartiles[0], 3), round(quartiles[2], 3)],
-    }
 
 
 if __name__ == "__main__":

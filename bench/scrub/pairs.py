@@ -21,13 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from compared import MIB, ROOT, record, show, summary, turns
+
 # Least ratio: scrub over fio, put with over put without.
 AIMS = {"scrub": 0.85, "put": 0.95}
-SHORT_BYTES = 1 << 20
+SHORT_BYTES = MIB
+NAMES = ("floor_mib_s", "ours_mib_s")
 
 
 def main() -> int:
@@ -47,25 +49,21 @@ def main() -> int:
         print("SKIPPED: fio is not installed")
         return 0
     options.folder.mkdir(exist_ok=True)
-    results = {}
+    found = {}
     with tempfile.TemporaryDirectory(prefix="csd-scrub-", dir=options.folder) as folder:
         bench = Bench(options, Path(folder))
         try:
             bench.start()
             if options.only != "put":
-                results["scrub"] = bench.pairs(bench.fio, bench.scrub)
+                found["scrub"] = turns(options.rounds, bench.fio, bench.scrub)
             if options.only != "scrub":
-                results["put"] = bench.pairs(lambda: bench.put("0"), lambda: bench.put("4K"))
+                puts = (lambda: bench.put("0"), lambda: bench.put("4K"))
+                found["put"] = turns(options.rounds, *puts)
         finally:
             bench.csd("array", "down")
-    for name, result in results.items():
-        print(f"{name} ({options.on}): {json.dumps(result)}; aim {AIMS[name]}")
-    if options.record:
-        names = ("rounds", "mib", "on", "direct", "depth")
-        about = {name: getattr(options, name) for name in names}
-        about |= {"load": os.getloadavg()[0], "cpus": os.cpu_count() or 0}
-        with options.record.open("a") as record:
-            record.write(json.dumps({"bench": "scrub", **about, "results": results}) + "\n")
+    results = {name: summary(pairs, NAMES, (0, 3)) for name, pairs in found.items()}
+    show(results, AIMS)
+    record("scrub", options, ("rounds", "mib", "on", "direct", "depth"), results)
     return 0
 
 
@@ -75,7 +73,7 @@ class Bench:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options = options
         self.folder = folder
-        self.bytes = options.mib << 20
+        self.bytes = options.mib * MIB
         self.source = folder / "source"
         self.medium = folder / "csd-array/d0.media"
 
@@ -90,7 +88,7 @@ class Bench:
         """Start the drive, and put the objects."""
         with self.source.open("wb") as source:
             for _ in range(self.options.mib):
-                source.write(os.urandom(1 << 20))
+                source.write(os.urandom(MIB))
         (self.folder / "short").write_bytes(os.urandom(SHORT_BYTES))
         size = f"{5 * self.options.mib}M"
         up = ["array", "up", "--drives", "1", "--size", size, "--media", "file"]
@@ -105,13 +103,13 @@ class Bench:
         command += ["--ioengine=io_uring", f"--iodepth={self.options.depth}", "--invalidate=0"]
         command += [f"--direct={int(self.options.direct == 'on')}"]
         done = subprocess.run(command, check=True, capture_output=True)
-        return float(json.loads(done.stdout)["jobs"][0]["read"]["bw_bytes"]) / (1 << 20)
+        return float(json.loads(done.stdout)["jobs"][0]["read"]["bw_bytes"]) / MIB
 
     def scrub(self) -> float:
         """Return MiB/s of a scrub, without the start of the command."""
         start_s = statistics.median(self.csd("scrub", "short") for _ in range(5))
         bytes_read = self.bytes - SHORT_BYTES
-        return bytes_read / (1 << 20) / (self.csd("scrub", "long") - start_s)
+        return bytes_read / MIB / (self.csd("scrub", "long") - start_s)
 
     def put(self, page_bytes: str) -> float:
         """Return MiB/s of a put."""
@@ -119,33 +117,6 @@ class Bench:
         took_s = self.csd(*put)
         self.csd("rm", "again")
         return self.options.mib / took_s
-
-    def pairs(self, floor: Callable[[], float], ours: Callable[[], float]) -> dict[str, object]:
-        """Measure both sides in turns."""
-        found = []
-        for number in range(-1, self.options.rounds):
-            if number % 2:
-                second = ours()
-                first = floor()
-            else:
-                first = floor()
-                second = ours()
-            if number >= 0:  # the round before warms up
-                found.append((first, second))
-                print(f"round {number + 1}: {first:.0f}, {second:.0f} MiB/s", file=sys.stderr)
-        return summary(found)
-
-
-def summary(pairs: list[tuple[float, float]]) -> dict[str, object]:
-    """Return both medians, and median and quartiles of the ratios."""
-    ratios = [second / first for first, second in pairs]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    return {
-        "floor_mib_s": round(statistics.median(first for first, _ in pairs)),
-        "ours_mib_s": round(statistics.median(second for _, second in pairs)),
-        "ratio": round(statistics.median(ratios), 3),
-        "quartiles": [round(quartiles[0], 3), round(quartiles[2], 3)],
-    }
 
 
 if __name__ == "__main__":

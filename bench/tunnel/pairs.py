@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,12 +23,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from compared import ROOT, cpu_s, record, say, show, summary
+
 NQN = "nqn.2026-11.io.csdstore:drive"
 HOST = "10.77.0.1"
 DRIVES = ("10.77.0.2", "10.77.0.3")
+NAMES = ("floor", "tunnel")
 IPERF_PORT, ECHO_PORT, RELAY_PORT = 5201, 5202, 5203
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Aims: ratios of the tunnel to the relay; of drive to drive to host to drive; of p99 with a full
 # tunnel to p99 without.
 AIMS = {
@@ -70,18 +71,8 @@ def main() -> int:
             results |= packets(options, Path(folder), relay)
         if options.only != "packets":
             results |= reads(options, Path(folder))
-    for name, result in results.items():
-        print(f"{name}: {json.dumps(result)}; aim {AIMS[name]}")
-    if options.record:
-        about = {
-            "rounds": options.rounds,
-            "mtu": options.mtu,
-            "spin_us": options.spin,
-            "load": os.getloadavg()[0],
-        }
-        about["cpus"] = os.cpu_count() or 0
-        with options.record.open("a") as record:
-            record.write(json.dumps({"bench": "tunnel", **about, "results": results}) + "\n")
+    show(results, AIMS)
+    record("tunnel", options, ("rounds", "mtu", "spin"), results)
     return 0
 
 
@@ -149,12 +140,6 @@ class Side:
 def ip(*words: str) -> None:
     """Run ip."""
     subprocess.run(["ip", *words], check=True)
-
-
-def cpu_s(pid: int) -> float:
-    """Return the CPU time of a process and all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
 def line(stream: IO[bytes] | None) -> str:
@@ -235,8 +220,8 @@ def packets(options: argparse.Namespace, folder: Path, relay: Path) -> dict[str,
             found["drive to drive"] = {"floor": found["host to drive"]["tunnel"], "tunnel": across}
             for name, both in found.items():
                 pairs[name].append((both["floor"], both["tunnel"]))
-            print(f"round {number + 1}: {json.dumps(found)}", file=sys.stderr, flush=True)
-    return {name: summary(found) for name, found in pairs.items()}
+            say(f"round {number + 1}: {json.dumps(found)}")
+    return {name: summary(found, NAMES, (2, 2)) for name, found in pairs.items()}
 
 
 def reads(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, object]]:
@@ -259,20 +244,8 @@ def reads(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, obje
             time.sleep(options.seconds / 4)
             pairs.append((alone, p99()))
             full.wait()
-            print(f"round {number + 1}: p99 {pairs[-1]} us", file=sys.stderr, flush=True)
-    return {"read p99 with a full tunnel": summary(pairs)}
-
-
-def summary(pairs: list[tuple[float, float]]) -> dict[str, object]:
-    """Return both medians, and median and quartiles of the ratios."""
-    ratios = [second / first for first, second in pairs]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    return {
-        "floor": round(statistics.median(first for first, _ in pairs), 2),
-        "tunnel": round(statistics.median(second for _, second in pairs), 2),
-        "ratio": round(statistics.median(ratios), 2),
-        "quartiles": [round(quartiles[0], 2), round(quartiles[2], 2)],
-    }
+            say(f"round {number + 1}: p99 {pairs[-1]} us")
+    return {"read p99 with a full tunnel": summary(pairs, NAMES, (2, 2))}
 
 
 if __name__ == "__main__":

@@ -341,3 +341,33 @@ fn a_run_goes_on_after_cuts_and_a_restart_of_a_drive() {
     assert!(message.contains("drive d1 (") && message.contains("chunk"), "{message}");
     assert!(!cut.array.path("lost").exists());
 }
+
+/// A run that waits for one of its drives while an object is moved, and while another one gets the
+/// blocks where it was, begins again with the object where it is now.
+#[test]
+fn a_run_whose_object_is_moved_begins_again() {
+    let array = Array::up(2, "256M");
+    let text = lines(10, 30_000, 100);
+    array.file("log", &text);
+    run(&array, "put log kv --chunk 16K").expect(0, &[]);
+    run(&array, "put log block --chunk 16K --on block").expect(0, &[]);
+    run(&array, "array add --drives 1").expect(0, &[]);
+    let cut = Cut::new(array);
+    let (count, expected) = hits(&text);
+    for object in ["kv", "block"] {
+        let grep = built("rust-grep");
+        let line = format!("program run {grep} --object {object} --parameter text:needle");
+        let line = Cut::proxied(&format!("{line} --output {object}.out")).join(" ");
+        cut.proxy.cut(EXECUTE, &[5], Door::Held);
+        let words = line.split(' ').collect::<Vec<_>>();
+        let running = cut.array.spawn(&words, std::process::Stdio::null());
+        crate::harness::wait_until("the run is in the middle", || cut.proxy.cuts() == 1);
+        run(&cut.array, &format!("array rebalance {object}")).expect(0, &[]);
+        cut.array.file("other", &vec![b'x'; text.len()]);
+        run(&cut.array, &format!("put other {object}-other --on {object}")).expect(0, &[]);
+        cut.proxy.open();
+        let said = crate::harness::finish(running).expect(0, &[]).json();
+        assert_eq!(said["result"]["result"], count, "{object}");
+        assert!(std::fs::read(cut.array.path(&format!("{object}.out"))).unwrap() == expected);
+    }
+}

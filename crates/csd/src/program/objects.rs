@@ -18,6 +18,7 @@ use crate::cli::program::Run;
 use crate::context::{Context, silent, with_plan};
 use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
+use crate::run::again::{unless_moved, until_in_place};
 use crate::run::{look_up, text, ways};
 use crate::runtime::runtime;
 use crate::table::pairs;
@@ -37,10 +38,20 @@ pub(super) fn run(file: &Path, options: &Run, context: &Context) -> Result<Repor
     let sandbox = sandbox(read_module(file, WASM)?, file)?;
     // The run may store the program's output as an object.
     let _writers = Writers::share(context.array_path())?;
+    until_in_place(|| attempt(&sandbox, options, context))
+}
+
+/// Runs a program over the objects as they lie now; `None` if one of them was moved meanwhile.
+fn attempt(
+    sandbox: &Arc<dyn Sandbox>,
+    options: &Run,
+    context: &Context,
+) -> Result<Option<Report>, Failure> {
     let (plan, inputs, warnings) = look_up(context, options.object.clone())?;
     let room = options.room.map(u32::try_from).transpose();
     let room = room.map_err(|_| Failure::usage("--room is below 4 GiB"))?;
     let limits = (options.time.unwrap_or(TIME_MS), memory_mib(options)?.unwrap_or(MEMORY_MIB));
+    let sandbox = Arc::clone(sandbox);
     let task = Arc::new(Task::new(inputs, sandbox, parameters(options), limits, room)?);
     let target = match &options.output {
         Some(file) => Some((file, Target::open(file, options.force)?)),
@@ -49,7 +60,9 @@ pub(super) fn run(file: &Path, options: &Run, context: &Context) -> Result<Repor
     if let Some(name) = &options.store {
         refuse_existing((context, &plan), name)?;
     }
-    let outcomes = run_all(options, (context, &plan), &task)?;
+    let outcomes = run_all(options, (context, &plan), &task);
+    let outcomes = unless_moved((context, &plan), &task.inputs, outcomes)?;
+    let Some(outcomes) = outcomes else { return Ok(None) };
     let output = &outcomes[0].answer.output;
     let to_stdout = target.as_ref().is_some_and(|(_, (target, _))| target.is_stdout());
     if let Some((file, target)) = target {
@@ -59,7 +72,7 @@ pub(super) fn run(file: &Path, options: &Run, context: &Context) -> Result<Repor
         Some(name) => Some(store((context, &plan), name, output.clone())?),
         None => None,
     };
-    Ok(report(&task, &outcomes, stored, to_stdout, warnings))
+    Ok(Some(report(&task, &outcomes, stored, to_stdout, warnings)))
 }
 
 /// Returns the sandbox that runs a program on this host.

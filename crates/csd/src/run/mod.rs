@@ -1,10 +1,12 @@
 //! `csd run`: runs a kernel in one mode, or in several modes that are compared.
 //!
 //! - this module: looks up objects, runs each mode, compares the answers
+//! - `again`: commands that begin again because an input was moved
 //! - `kernels`: kernels that declare their options themselves
 //! - `rank`: page rank, whose ranks the host keeps
 //! - `text`: outcomes as text and JSON
 
+pub(crate) mod again;
 mod kernels;
 mod rank;
 pub(crate) mod text;
@@ -29,9 +31,6 @@ use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
 use crate::runtime::{random, runtime};
 
-/// Most times that a command begins again because its inputs were moved.
-const ATTEMPTS: usize = 8;
-
 /// Runs what the command line says.
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     // Some runs store an object.
@@ -39,16 +38,10 @@ pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     if let Run::PageRank(options) = options {
         rank::put_edges(options, context)?;
     }
-    for _ in 0..ATTEMPTS {
-        let report = match options {
-            Run::Kernel(options) => kernels::run(options, context)?,
-            Run::PageRank(options) => rank::page_rank(options, context)?,
-        };
-        if let Some(report) = report {
-            return Ok(report);
-        }
-    }
-    Err(Failure::run("its inputs are moved to other drives again and again: try again later"))
+    again::until_in_place(|| match options {
+        Run::Kernel(options) => kernels::run(options, context),
+        Run::PageRank(options) => rank::page_rank(options, context),
+    })
 }
 
 /// Inputs and options that all runs of one job share.
@@ -102,20 +95,8 @@ impl RunContext<'_> {
     /// Does [`Self::run_all`]; returns `None` if that has failed because an input was moved
     /// meanwhile: then the command begins again.
     fn run_all_in_place(&self, output: Option<&str>) -> Result<Option<Results>, Failure> {
-        let failure = match self.run_all(output) {
-            Ok(results) => return Ok(Some(results)),
-            Err(failure) => failure,
-        };
-        let inputs = self.job.inputs.clone();
-        let is_moved = self.with_array(async move |array: &Array| {
-            for entry in &inputs {
-                if object::moved(array, entry).await.is_some() {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        });
-        if is_moved.unwrap_or(false) { Ok(None) } else { Err(failure) }
+        let done = self.run_all(output);
+        again::unless_moved((self.context, &self.plan), &self.job.inputs, done)
     }
 
     /// Runs the job in every requested mode, the first into the object `output`, and compares the

@@ -20,10 +20,12 @@ use super::queue::Taken;
 use super::tally;
 use super::target::{MEMORY_NSID, Slot};
 use super::team::Team;
+use super::units::in_own_units;
 use super::work::{self, Done, Span};
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
-use crate::extent::{self, UNIT_BYTES, byte_ranges};
+use crate::extent::byte_ranges;
+use crate::in_place::program_index;
 use crate::layout::Run;
 
 /// Lets `member`'s drive take units until none is left. If the drive is lost, records it, and the
@@ -38,52 +40,24 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
         }
         program => program?,
     };
-    match link.run(async |drive| check_units(&job.inputs, member, drive).await).await {
-        Err(error) if is_lost(&error) || (context.common.takes_over && error.is_of_piece()) => {
-            context.common.lose(member, &error, None);
-            return Ok(Done::default());
-        }
-        checked => checked?,
-    }
     // When all executions of a round are in flight, half of the units stay for the next round, and
     // the last executions are short.
     let limits = (2 * job.in_flight(), job.most());
-    let mut workers = Team::default();
-    for number in 0..job.in_flight() {
-        let context = Rc::clone(context);
-        workers.add(async move {
-            let execute = async |taken: &Taken| {
-                let executed = execute(&context, (program, number), taken).await;
-                executed.map_err(|error| (member, error))
-            };
-            work::worker(&*context, member, limits, || true, execute).await
-        });
-    }
-    let done = work::together(workers).await?;
-    // Blocks that were given away meanwhile may have held other bytes by then.
-    match link.run(async |drive| check_units(&job.inputs, member, drive).await).await {
-        Err(error) if !is_lost(&error) => Err(error),
-        _ => Ok(done),
-    }
-}
-
-/// Checks that a drive has not forgotten whose its blocks are: an emptied one reads as zeros, or as
-/// another object's bytes. The first and the last unit of each input stand for all.
-async fn check_units(inputs: &[Entry], member: usize, drive: &Drive) -> Result<(), Error> {
-    for entry in inputs {
-        let Placement::Block(extents) = &entry.placement else { continue };
-        let bytes = u64::from(entry.layout().count(member)) * u64::from(entry.chunk_bytes);
-        let units = extent::units_of(&extents[member], bytes.div_ceil(UNIT_BYTES));
-        for unit in units.first().into_iter().chain(units.last()) {
-            if extent::owner(drive, *unit).await? != Some(entry.id) {
-                let why = "its blocks there are no longer its own: the drive was emptied, or the \
-                           object removed or moved";
-                let (drive, object, why) = (drive.name.clone(), entry.name.clone(), why.to_owned());
-                return Err(Error::Corrupt { drive, object, why });
-            }
+    in_own_units(&context.common, &job.inputs, member, async || {
+        let mut workers = Team::default();
+        for number in 0..job.in_flight() {
+            let context = Rc::clone(context);
+            workers.add(async move {
+                let execute = async |taken: &Taken| {
+                    let executed = execute(&context, (program, number), taken).await;
+                    executed.map_err(|error| (member, error))
+                };
+                work::worker(&*context, member, limits, || true, execute).await
+            });
         }
-    }
-    Ok(())
+        work::together(workers).await
+    })
+    .await
 }
 
 /// Runs the program over `taken` in its drive, as execution `number` of those at once.
@@ -206,18 +180,6 @@ pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) 
         bytes: u32::try_from(bytes).expect("at most 256 MiB"),
     };
     ranges.into_iter().map(place).collect()
-}
-
-/// Returns the index of a built-in program.
-pub(crate) async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
-    let programs = drive.compute.programs().await;
-    let programs = programs.map_err(|error| Error::command(drive, error))?;
-    let index = programs.iter().position(|program| program.pid() == pid);
-    index.and_then(|index| u16::try_from(index).ok()).ok_or_else(|| Error::Corrupt {
-        drive: drive.name.clone(),
-        object: format!("program {pid}"),
-        why: "the drive does not list this program".to_owned(),
-    })
 }
 
 #[cfg(test)]

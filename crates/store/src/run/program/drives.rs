@@ -27,6 +27,7 @@ use crate::run::link::TRIES;
 use crate::run::queue::Taken;
 use crate::run::target::MEMORY_NSID;
 use crate::run::team::Team;
+use crate::run::units::in_own_units;
 use crate::run::work::{self, Done, MemberError, Span};
 use crate::run::{InvalidJob, lease};
 
@@ -121,12 +122,16 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
     let areas = areas(context, member)?;
     let pace = Rc::new(Pace::new(context.task().limits.time_ms));
     let guest = Rc::new(Guest::new(context.owner));
-    let mut workers = Team::default();
-    for area in 0..areas.count {
-        let (context, guest, pace) = (Rc::clone(context), Rc::clone(&guest), Rc::clone(&pace));
-        workers.add(async move { worker(&context, &guest, &pace, (member, areas, area)).await });
-    }
-    let done = work::together(workers).await;
+    let done = in_own_units(&context.common, &context.task().inputs, member, async || {
+        let mut workers = Team::default();
+        for area in 0..areas.count {
+            let (context, guest, pace) = (Rc::clone(context), Rc::clone(&guest), Rc::clone(&pace));
+            workers
+                .add(async move { worker(&context, &guest, &pace, (member, areas, area)).await });
+        }
+        work::together(workers).await
+    });
+    let done = done.await;
     if let Some(drive) = context.common.links[member].connected() {
         guest.unload(&drive).await;
     }
