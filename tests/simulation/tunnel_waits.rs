@@ -177,3 +177,53 @@ fn a_drive_that_stops_ends_receives_at_once() {
         assert!(begun.elapsed() < Duration::from_secs(2));
     });
 }
+
+#[test]
+fn receives_end_at_once_with_the_connection_that_they_wait_on() {
+    for is_cut in [false, true] {
+        let doors = doors(9);
+        let (waiting, ended) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+        let told = (Rc::clone(&waiting), Rc::clone(&ended));
+        doors.serve((&memory(), true), None, move |_| {
+            let (waiting, ended) = told.clone();
+            async move {
+                let guest = connected(&inside(), GUEST).await;
+                let is = async |number| {
+                    while log(&guest).await[0].waiting() != number {
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                };
+                is(3).await;
+                waiting.set(true);
+                let begun = now();
+                is(0).await;
+                ended.set(Some(begun.elapsed()));
+            }
+        });
+        let told = Rc::clone(&waiting);
+        doors.world.start(doors.host, move |_| {
+            let waiting = Rc::clone(&told);
+            async move {
+                let host = connected(&outside(), HOST).await;
+                let mut line = Line::default();
+                for _ in 0..3 {
+                    line.receive(&host).await;
+                }
+                while is_cut || !waiting.get() {
+                    sleep(Duration::from_millis(1)).await;
+                }
+                // The last clones of the controller: its connections close.
+                drop((line, host));
+                std::future::pending().await
+            }
+        });
+        let limit = Duration::from_secs(60);
+        doors.world.run_until(|_| waiting.get(), limit).expect("three Receives wait");
+        if is_cut {
+            doors.world.disconnect(doors.host, doors.drive);
+        }
+        doors.world.run_until(|_| ended.get().is_some(), limit).expect("none waits any more");
+        let took = ended.get().unwrap_or_default();
+        assert!(took < Duration::from_secs(1), "cut {is_cut}: they ended after {took:?}");
+    }
+}
