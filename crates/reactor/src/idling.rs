@@ -6,6 +6,7 @@
 use std::io;
 use std::time::Duration;
 
+use crate::class::Class;
 use crate::core::Core;
 use crate::instant::Instant;
 
@@ -52,19 +53,28 @@ impl Idling {
         // The compute thread runs on idle time: a spinning reactor would starve it.
         let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.compute_load().works;
         if spins && spin(core, began + self.spin)? {
-            self.credit = CREDIT_MAX.min(self.credit + 1);
+            self.learn(!is_for_tunnel(core));
             return Ok(());
         }
         sleep(core)?;
         let waited = core.backend.now().since(began);
         core.meter.slept_until(core.backend.now().ns());
-        self.credit = if waited <= self.spin {
-            CREDIT_MAX.min(self.credit + 1)
-        } else {
-            self.credit.saturating_sub(1)
-        };
+        self.learn(waited <= self.spin && !is_for_tunnel(core));
         Ok(())
     }
+
+    /// Notes if it paid, or would have, to spin for what ended a wait.
+    fn learn(&mut self, paid: bool) {
+        self.credit =
+            if paid { CREDIT_MAX.min(self.credit + 1) } else { self.credit.saturating_sub(1) };
+    }
+}
+
+/// Returns true if a wait ended for packets of the tunnel alone: they come in streams, and spinning
+/// for the next one takes the CPU from the programs that send and receive them.
+fn is_for_tunnel(core: &Core) -> bool {
+    let (of_tunnel, _) = core.ready.yielding(Class::Tunnel);
+    of_tunnel > 0 && of_tunnel == core.ready.all()
 }
 
 /// Looks for work without sleeping; returns true if there was any.

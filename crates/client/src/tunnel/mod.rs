@@ -5,9 +5,11 @@
 //! taken in the same order. Invariants: a packet that the device or the drive does not take is
 //! counted and dropped, and ends nothing; no packet is sent twice.
 //!
+//! - `gathered`: packets of a device for one Send
 //! - `packets`: devices, and the packets that a host takes
 //! - `keep`: an end that connects again
 
+mod gathered;
 mod keep;
 mod packets;
 
@@ -21,19 +23,22 @@ use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
 use csd_nvme::tunnel::{
-    DATA_BYTES_MAX, FRAME_BYTES_MAX, Frame, LENGTH_BYTES, LogEntry, LogHeader, PACKET_BYTES_MAX,
-    VIRTIO_NET_BYTES, parse, parse_log, receive, seal, send,
+    DATA_BYTES_MAX, Frame, LogEntry, LogHeader, parse, parse_log, receive, send,
 };
 use csd_nvme::vendor::NSID_COMPUTE;
 use csd_reactor::{Buffer, race, timeout};
 
 use crate::ordered::Ordered;
+use gathered::Gathered;
 pub use packets::{Gate, Packets, TunnelCounts, TunnelPort};
 
-/// Sends under way.
+/// Most Sends under way.
 const SENDS: usize = 8;
+/// Sends under way from which on packets gather until the next Send is full: few long commands cost
+/// less than many short ones.
+const SENDS_SHORT: usize = 2;
 /// Receives that wait or are under way.
-const RECEIVES: usize = 16;
+const RECEIVES: usize = 4;
 /// Pause between two looks if the drive has given the end to this connection.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -173,26 +178,47 @@ impl TunnelEnd {
     }
 
     async fn outgoing<D: Packets>(&self, port: &TunnelPort<D>) -> Result<Infallible, TunnelError> {
-        let mut sends = Ordered::new();
+        let (mut gathered, mut sends) = (Gathered::default(), Ordered::new());
         loop {
-            let Some(list) = read(port)? else {
+            gathered.fill(port)?;
+            let most = if gathered.is_full() { SENDS } else { SENDS_SHORT };
+            if gathered.is_empty() {
                 port.device.readable().await?;
-                continue;
-            };
-            while sends.len() >= SENDS {
-                match sends.next().await {
-                    // The drive knows better which packets are sound.
-                    Some(Err(Error::Status { status: Status::INVALID_FIELD, .. })) => {
-                        port.count(|counts| counts.dropped += 1);
+            } else if sends.len() >= most {
+                let more = async {
+                    match gathered.is_full() {
+                        true => std::future::pending().await,
+                        false => port.device.readable().await,
                     }
-                    Some(reply) => self.check(reply).await?,
-                    None => {}
+                };
+                match race(async { Ok(sends.next().await) }, async { Err(more.await) }).await {
+                    Ok(ended) => self.note_sent(port, ended).await?,
+                    Err(readable) => readable?,
                 }
+            } else {
+                let list = gathered.take();
+                let bytes = u32::try_from(list.len()).expect("at most 256 KiB");
+                let (sqe, controller) = (send(NSID_COMPUTE, bytes), self.controller.clone());
+                let sent = async move { controller.submit(sqe, vec![list], 0).await.map(drop) };
+                sends.begin(sent).await;
             }
-            let bytes = u32::try_from(list.len()).expect("at most 256 KiB");
-            let (sqe, controller) = (send(NSID_COMPUTE, bytes), self.controller.clone());
-            let sent = async move { controller.submit(sqe, vec![list], 0).await.map(drop) };
-            sends.begin(sent).await;
+        }
+    }
+
+    /// Takes the reply to a Send.
+    async fn note_sent<D: Packets>(
+        &self,
+        port: &TunnelPort<D>,
+        ended: Option<Result<(), Error>>,
+    ) -> Result<(), TunnelError> {
+        match ended {
+            // The drive knows better which packets are sound.
+            Some(Err(Error::Status { status: Status::INVALID_FIELD, .. })) => {
+                port.count(|counts| counts.dropped += 1);
+                Ok(())
+            }
+            Some(reply) => self.check(reply).await,
+            None => Ok(()),
         }
     }
 
@@ -215,26 +241,6 @@ impl TunnelEnd {
             }
         }
     }
-}
-
-/// Reads the packets that the device has, as far as they fit a command; `None` if there are none.
-fn read<D: Packets>(port: &TunnelPort<D>) -> Result<Option<Buffer>, TunnelError> {
-    let mut list = Buffer::with_room(0, DATA_BYTES_MAX as usize, 0);
-    let mut used = 0;
-    while used + FRAME_BYTES_MAX as usize <= list.len() {
-        let frame = &mut list[used..];
-        let packet = LENGTH_BYTES..LENGTH_BYTES + VIRTIO_NET_BYTES + PACKET_BYTES_MAX;
-        let Some(length) = port.device.try_read(&mut frame[packet])? else { break };
-        match seal(frame, length) {
-            Some(bytes) => {
-                used += bytes;
-                port.count(|counts| counts.sent += 1);
-            }
-            None => port.count(|counts| counts.dropped += 1),
-        }
-    }
-    list.truncate(used);
-    Ok((used > 0).then_some(list))
 }
 
 /// Receives once; returns the frames.

@@ -1,0 +1,149 @@
+//! [`Gathered`]: frames of the packets that a device has, for the next Send.
+//!
+//! Packets are read straight to their place. Invariants: a list is sound and fits one command;
+//! frames leave in the order in which their packets were read.
+
+use csd_nvme::tunnel::{
+    DATA_BYTES_MAX, FRAME_BYTES_MAX, LENGTH_BYTES, PACKET_BYTES_MAX, VIRTIO_NET_BYTES, seal,
+};
+use csd_reactor::Buffer;
+
+use super::TunnelError;
+use super::packets::{Packets, TunnelPort};
+
+/// Bytes of a list.
+const LIST_BYTES: usize = DATA_BYTES_MAX as usize;
+/// Bytes of a list and of one frame that may not fit.
+const ROOM_BYTES: usize = LIST_BYTES + FRAME_BYTES_MAX as usize;
+
+/// Frames for the next Send, and at most one for the Send after it.
+#[derive(Default)]
+pub(super) struct Gathered {
+    list: Buffer,
+    used: usize,
+    /// Length of the longest frame in the list: packets of a stream have one length.
+    longest: usize,
+    /// Frame that did not fit.
+    next: Option<Buffer>,
+}
+
+impl Gathered {
+    pub(super) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Returns true if another frame like those of the list has no room in it.
+    pub(super) fn is_full(&self) -> bool {
+        self.next.is_some() || self.used + self.longest > LIST_BYTES
+    }
+
+    /// Reads packets until the list is full or the device has none.
+    pub(super) fn fill<D: Packets>(&mut self, port: &TunnelPort<D>) -> Result<(), TunnelError> {
+        while !self.is_full() {
+            if self.list.is_empty() {
+                self.list = Buffer::with_room(0, ROOM_BYTES, 0);
+            }
+            let frame = &mut self.list[self.used..];
+            let packet = LENGTH_BYTES..LENGTH_BYTES + VIRTIO_NET_BYTES + PACKET_BYTES_MAX;
+            let Some(length) = port.device.try_read(&mut frame[packet])? else { break };
+            let Some(bytes) = seal(frame, length) else {
+                port.count(|counts| counts.dropped += 1);
+                continue;
+            };
+            port.count(|counts| counts.sent += 1);
+            if self.used + bytes > LIST_BYTES {
+                self.next = Some(Buffer::from_slice(&frame[..bytes]));
+            } else {
+                self.used += bytes;
+                self.longest = self.longest.max(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the list out.
+    pub(super) fn take(&mut self) -> Buffer {
+        let mut list = std::mem::take(&mut self.list);
+        list.truncate(self.used);
+        let next = self.next.take();
+        *self = Self::default();
+        if let Some(next) = next {
+            self.list = Buffer::with_room(0, ROOM_BYTES, 0);
+            self.list[..next.len()].copy_from_slice(&next);
+            (self.used, self.longest) = (next.len(), next.len());
+        }
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::collections::VecDeque;
+    use std::io::{self, IoSlice};
+
+    use csd_nvme::tunnel::parse;
+
+    use super::*;
+
+    /// Packets that a device has, with their headers.
+    struct Device(RefCell<VecDeque<Vec<u8>>>);
+
+    impl Packets for Device {
+        fn try_read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+            let Some(packet) = self.0.borrow_mut().pop_front() else { return Ok(None) };
+            into[..packet.len()].copy_from_slice(&packet);
+            Ok(Some(packet.len()))
+        }
+
+        fn try_write(&self, _: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+            Ok(None)
+        }
+
+        async fn readable(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        async fn writable(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns the lengths of the packets in each list that a device's packets become.
+    fn lists(lengths: &[usize]) -> Vec<Vec<usize>> {
+        let packet = |length: &usize| {
+            let mut packet = vec![0; VIRTIO_NET_BYTES + length];
+            packet[VIRTIO_NET_BYTES] = 0x45;
+            packet
+        };
+        let device = Device(RefCell::new(lengths.iter().map(packet).collect()));
+        let port = TunnelPort { device, gate: None, counts: Cell::default() };
+        let (mut gathered, mut lists) = (Gathered::default(), Vec::new());
+        loop {
+            gathered.fill(&port).unwrap();
+            if gathered.is_empty() {
+                return lists;
+            }
+            let list = gathered.take();
+            assert!(list.len() <= DATA_BYTES_MAX as usize);
+            let frames = parse(&list).unwrap();
+            lists.push(frames.iter().map(|frame| frame.packet.len()).collect());
+        }
+    }
+
+    #[test]
+    fn lists_take_as_many_packets_of_a_stream_as_fit() {
+        assert_eq!(lists(&[62_688; 6]), [vec![62_688; 4], vec![62_688; 2]]);
+        // Three of the longest leave no room for a fourth.
+        assert_eq!(lists(&[65_535; 4]), [vec![65_535; 3], vec![65_535]]);
+        assert_eq!(lists(&[40; 3]), [[40; 3]]);
+        assert!(lists(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_packet_longer_than_those_before_it_is_the_first_of_the_next_list() {
+        // It was read, and did not fit.
+        let few = [20_000; 12].iter().chain(&[65_000, 40]).copied().collect::<Vec<_>>();
+        assert_eq!(lists(&few), [few[..12].to_vec(), few[12..].to_vec()]);
+    }
+}
