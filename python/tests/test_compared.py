@@ -1,4 +1,4 @@
-"""What the benchmarks in pairs do with their figures."""
+"""Figures of benchmarks in pairs: medians, quartiles, lines and records."""
 
 import argparse
 import importlib.util

@@ -12,7 +12,7 @@ use crate::scrub_pages::{self, CHUNK, all_lists, content, flip_in, lists};
 /// Number of chunks; each stripe of two has a parity piece.
 const CHUNKS: usize = 20;
 
-/// A piece that is to be damaged.
+/// A piece that the test damages.
 struct Victim {
     name: (u64, u64),
     drive: usize,

@@ -71,7 +71,7 @@ struct Drive {
 
 struct Fleet {
     world: World,
-    /// What the drives offer to those that authenticate themselves.
+    /// Groups of powers and hashes that drives offer for authentication.
     offer: Offer,
     drives: Vec<Drive>,
     host: MachineId,

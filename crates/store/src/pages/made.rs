@@ -30,7 +30,7 @@ const EXECUTION_BYTES: u64 = 32 << 20;
 /// piece has it, and no answer of a task that encodes.
 const SUMS_FIRST: u32 = 0xC000_0000;
 
-/// A piece that is to be listed.
+/// A piece without a page list that shall have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) spot: Spot,

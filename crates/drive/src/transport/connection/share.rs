@@ -28,7 +28,7 @@ impl Share {
 /// Time after bytes of a host for which more are expected.
 const EXPECTED: Duration = Duration::from_millis(1);
 
-/// What a connection that yields knows about the hosts of its core.
+/// Knowledge of a connection that yields about the hosts of its core.
 #[derive(Default)]
 pub(super) struct Yielding {
     // Turns in which hosts' bytes were received, at the last look.
