@@ -1,6 +1,6 @@
-//! Page lists on the media. Those that exist are right, no matter if hosts or drives have made the
-//! pieces. After the last repair of an object of which nothing is lacking, every piece has a list if
-//! any has.
+//! Page lists on the media. Those that exist are right, no matter which host or drive has made the
+//! pieces. After the last repair of an object of which nothing is lacking, every piece has a list
+//! if any has.
 
 use std::collections::BTreeMap;
 
