@@ -36,7 +36,6 @@ pub mod layout;
 pub mod object;
 pub mod objects;
 mod pace;
-mod pages;
 mod peers;
 mod piece;
 pub mod profile;

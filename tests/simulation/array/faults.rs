@@ -20,7 +20,6 @@ pub struct Faults {
     pub moved: u64,
     pub flips: Flips,
     pub by_drives: u64,
-    pub listed: u64,
 }
 
 impl Faults {
@@ -41,6 +40,5 @@ impl Faults {
         self.moved += other.moved;
         self.flips.add(other.flips);
         self.by_drives += other.by_drives;
-        self.listed += other.listed;
     }
 }

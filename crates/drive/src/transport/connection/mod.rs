@@ -106,7 +106,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     let mut end = serving.run().await;
     if let End::Yields(class) = end {
         let carrying = spawn(class, async move {
-            let end = serving.carry().await;
+            let end = serving.carry(class).await;
             (serving, end)
         });
         (serving, end) = carrying.await;
@@ -157,8 +157,8 @@ where
     }
 
     /// Goes on with the loop in another task, of the class to which the connection yields.
-    async fn carry(&mut self) -> End {
-        self.connection.yielding = Some(Yielding::default());
+    async fn carry(&mut self, class: Class) -> End {
+        self.connection.yielding = Some(Yielding::new(class));
         // They know the waker of the former task.
         self.connection.pool.wake_all();
         self.run().await

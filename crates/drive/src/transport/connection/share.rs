@@ -1,12 +1,12 @@
 //! [`Share`]: how much a connection moves in one poll of its task.
 //!
 //! A command of a host waits for the poll that is under way. One that carries packets of the tunnel
-//! or of another drive is therefore short while hosts have commands on this core, and long enough
-//! to save time while they have none.
+//! is therefore short while hosts have commands on this core, and long enough to save time while
+//! they have none.
 
 use std::time::Duration;
 
-use csd_reactor::Instant;
+use csd_reactor::{Class, Instant};
 
 /// Turns of the loop in one poll, and bytes that each receives and sends at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Share {
 const EXPECTED: Duration = Duration::from_millis(1);
 
 /// Knowledge of a connection that yields about the hosts of its core.
-#[derive(Default)]
 pub(super) struct Yielding {
+    class: Class,
     // Turns in which hosts' bytes were received, at the last look.
     host_turns: u64,
     // Time at which it differed last.
@@ -38,12 +38,17 @@ pub(super) struct Yielding {
 }
 
 impl Yielding {
+    /// Returns what a connection in a task of `class` begins with.
+    pub(super) fn new(class: Class) -> Self {
+        Self { class, host_turns: 0, changed: None }
+    }
+
     /// Returns the share for the poll at the time `now`.
     pub(super) fn share(&mut self, host_turns: u64, now: Instant) -> Share {
         if std::mem::replace(&mut self.host_turns, host_turns) != host_turns {
             self.changed = Some(now);
         }
-        match self.changed {
+        match self.changed.filter(|_| self.class == Class::Tunnel) {
             Some(changed) if now.since(changed) < EXPECTED => Share::NEXT_TO_HOSTS,
             _ => Share::ALONE,
         }
@@ -56,7 +61,10 @@ mod tests {
 
     #[test]
     fn pieces_are_short_while_hosts_send() {
-        let (mut yielding, begun) = (Yielding::default(), Instant::default());
+        let begun = Instant::default();
+        let mut peer = Yielding::new(Class::Background);
+        assert_eq!(peer.share(1, begun), Share::ALONE);
+        let mut yielding = Yielding::new(Class::Tunnel);
         assert_eq!(yielding.share(0, begun), Share::ALONE);
         assert_eq!(yielding.share(1, begun), Share::NEXT_TO_HOSTS);
         let later = begun + EXPECTED;
