@@ -25,7 +25,7 @@ def test_a_line_of_the_table(what: str, options: str, promised: str) -> None:
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, what
     (row,) = json.loads(result.stdout)["result"]["tables"][0]["rows"]
-    # The random times of uneven tasks differ in their last bit between processors, which changes the
-    # order of events: 1.434 on one, 1.437 on another. The other lines have no random times.
+    # NumPy's exponential differs in its last bit between processors, and the random times of uneven
+    # tasks with it, which changes the order of events: 1.434 on one processor, 1.437 on another.
     tolerance = 0.005 if "--task-spread" in options else 0.0005
     assert row["of_closed_form"] == pytest.approx(float(promised), abs=tolerance)
