@@ -205,17 +205,18 @@ mod tests {
     #[test]
     fn processes_are_found_by_program_and_argument() {
         let folder = tempfile::tempdir().unwrap();
-        let script = "read -r line; echo \"$line\"";
+        let script = "read -r line && sleep 0.2 && echo \"$line\" >\"$1/ended\"";
         let start = |argument: &Path| {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", script, "sh"]).arg(argument);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
         };
         let (mut ours, mut other) = (start(folder.path()), start(&folder.path().join("other")));
-        // It ends by itself, and the other one still runs.
+        // It ends by itself a while later, and the other one still runs.
         ours.stdin.take().unwrap().write_all(b"end\n").unwrap();
         wait_for_all("sh", folder.path()).unwrap();
-        assert!(ours.try_wait().unwrap().is_some());
+        assert_eq!(fs::read(folder.path().join("ended")).unwrap(), b"end\n");
+        assert!(ours.wait().unwrap().success());
         assert!(other.try_wait().unwrap().is_none());
         drop(other.stdin.take());
         other.wait().unwrap();
