@@ -3,16 +3,15 @@
 //! Packets are read straight to their place. Invariants: a list is sound and fits one command;
 //! frames leave in the order in which their packets were read.
 
-use csd_nvme::tunnel::{
-    DATA_BYTES_MAX, FRAME_BYTES_MAX, LENGTH_BYTES, PACKET_BYTES_MAX, VIRTIO_NET_BYTES, seal,
-};
+use csd_nvme::tunnel::{FRAME_BYTES_MAX, LENGTH_BYTES, PACKET_BYTES_MAX, VIRTIO_NET_BYTES, seal};
 use csd_reactor::Buffer;
 
 use super::TunnelError;
 use super::packets::{Packets, TunnelPort};
 
-/// Bytes of a list.
-const LIST_BYTES: usize = DATA_BYTES_MAX as usize;
+/// Bytes of a list: the longest frame has room. Longer ones save no time, and a drive that copies
+/// one keeps the commands of its hosts waiting: docs/decisions/2026-11-26-sends-of-one-longest-frame.md.
+const LIST_BYTES: usize = FRAME_BYTES_MAX as usize;
 /// Bytes of a list and of one frame that may not fit.
 const ROOM_BYTES: usize = LIST_BYTES + FRAME_BYTES_MAX as usize;
 
@@ -125,7 +124,7 @@ mod tests {
                 return lists;
             }
             let list = gathered.take();
-            assert!(list.len() <= DATA_BYTES_MAX as usize);
+            assert!(list.len() <= LIST_BYTES);
             let frames = parse(&list).unwrap();
             lists.push(frames.iter().map(|frame| frame.packet.len()).collect());
         }
@@ -133,9 +132,9 @@ mod tests {
 
     #[test]
     fn lists_take_as_many_packets_of_a_stream_as_fit() {
-        assert_eq!(lists(&[62_688; 6]), [vec![62_688; 4], vec![62_688; 2]]);
-        // Three of the longest leave no room for a fourth.
-        assert_eq!(lists(&[65_535; 4]), [vec![65_535; 3], vec![65_535]]);
+        assert_eq!(lists(&[15_000; 6]), [vec![15_000; 4], vec![15_000; 2]]);
+        // The longest packet fits, and leaves no room for another.
+        assert_eq!(lists(&[65_535; 2]), [[65_535]; 2]);
         assert_eq!(lists(&[40; 3]), [[40; 3]]);
         assert!(lists(&[]).is_empty());
     }
@@ -143,7 +142,7 @@ mod tests {
     #[test]
     fn a_packet_longer_than_those_before_it_is_the_first_of_the_next_list() {
         // It was read, and did not fit.
-        let few = [20_000; 12].iter().chain(&[65_000, 40]).copied().collect::<Vec<_>>();
+        let few = [5_000; 12].iter().chain(&[60_000]).copied().collect::<Vec<_>>();
         assert_eq!(lists(&few), [few[..12].to_vec(), few[12..].to_vec()]);
     }
 }

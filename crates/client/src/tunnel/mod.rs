@@ -197,7 +197,7 @@ impl TunnelEnd {
                 }
             } else {
                 let list = gathered.take();
-                let bytes = u32::try_from(list.len()).expect("at most 256 KiB");
+                let bytes = u32::try_from(list.len()).expect("at most the longest frame");
                 let (sqe, controller) = (send(NSID_COMPUTE, bytes), self.controller.clone());
                 let sent = async move { controller.submit(sqe, vec![list], 0).await.map(drop) };
                 sends.begin(sent).await;
