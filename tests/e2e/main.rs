@@ -50,6 +50,7 @@
 //! - [`rebalance`]: objects that are moved to drives that were added; [`removal`]: drives that are
 //!   taken out
 //! - [`repair`]: lost and damaged pieces that are made again; [`replace`]: new drives for old ones
+//! - [`listed`]: checksums of the pages of pieces that drives have made
 //! - [`soak`]: all of that under load
 //! - [`in_drives`]: parity that drives compute
 //! - [`contest`]: several writers of one name, and readers of what is removed
@@ -77,6 +78,7 @@ mod json;
 mod kernels;
 mod kv;
 mod lifecycle;
+mod listed;
 mod log;
 mod lost_drives;
 mod machines;

@@ -110,7 +110,12 @@ fn flipped_bits_are_found_by_page_and_nothing_else_is_reported() {
 }
 
 /// Returns a piece of a protected object, as `bad[]` names it.
-fn bad_piece(object: &str, (stripe, piece): (u64, u64), drive: usize, cause: &str) -> Value {
+pub(crate) fn bad_piece(
+    object: &str,
+    (stripe, piece): (u64, u64),
+    drive: usize,
+    cause: &str,
+) -> Value {
     json!({
         "object": object,
         "stripe": stripe,

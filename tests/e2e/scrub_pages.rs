@@ -13,14 +13,14 @@ use crate::failures::on_objects;
 use crate::harness::{Array, numbers};
 use crate::scrub::scrubbed;
 
-const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 
-fn content(seed: u64, bytes: usize) -> Vec<u8> {
+pub(crate) fn content(seed: u64, bytes: usize) -> Vec<u8> {
     numbers(seed, bytes / 8).flat_map(u64::to_le_bytes).collect()
 }
 
 /// Returns the page lists of a drive.
-fn lists(array: &Array, drive: usize) -> Vec<List> {
+pub(crate) fn lists(array: &Array, drive: usize) -> Vec<List> {
     on_objects(array, drive, async |kv: &Kv| {
         let mut lists = Vec::new();
         let is_list = |key: &&Key| key.as_bytes().len() == KEY_BYTES;
@@ -32,8 +32,18 @@ fn lists(array: &Array, drive: usize) -> Vec<List> {
     })
 }
 
+/// Deletes the page lists of a drive.
+pub(crate) fn delete_lists(array: &Array, drive: usize) {
+    on_objects(array, drive, async |kv: &Kv| {
+        let is_list = |key: &&Key| key.as_bytes().len() == KEY_BYTES;
+        for key in kv.list_all(&[]).await.unwrap().iter().filter(is_list) {
+            assert!(kv.delete(key).await.unwrap());
+        }
+    });
+}
+
 /// Returns the pieces of lists: kind, start and checksums.
-fn pieces(lists: &[List]) -> BTreeSet<(u8, u64, Vec<u32>)> {
+pub(crate) fn pieces(lists: &[List]) -> BTreeSet<(u8, u64, Vec<u32>)> {
     let of_list = |list: &List| {
         let piece = |number| {
             let (piece, sums) = list.piece(number).unwrap();
@@ -44,13 +54,17 @@ fn pieces(lists: &[List]) -> BTreeSet<(u8, u64, Vec<u32>)> {
     lists.iter().flat_map(of_list).collect()
 }
 
-fn all_lists(array: &Array) -> Vec<List> {
+pub(crate) fn all_lists(array: &Array) -> Vec<List> {
     (0..array.drives().len()).flat_map(|drive| lists(array, drive)).collect()
 }
 
-/// Flips a bit of a medium, `further` bytes behind the place of these bytes.
 fn flip(array: &Array, drive: usize, needle: &[u8], further: usize) {
-    let path = array.path(&format!("csd-array/d{drive}.media"));
+    flip_in(array, &format!("d{drive}"), needle, further);
+}
+
+/// Flips a bit of a drive's medium, `further` bytes behind the place of these bytes.
+pub(crate) fn flip_in(array: &Array, medium: &str, needle: &[u8], further: usize) {
+    let path = array.path(&format!("csd-array/{medium}.media"));
     let medium = fs::read(&path).unwrap();
     let mut places = (0..medium.len()).step_by(64);
     let at = further + places.find(|at| medium[*at..].starts_with(needle)).expect("it is there");
@@ -89,14 +103,14 @@ fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
 }
 
 #[test]
-fn a_protect_on_the_host_stores_a_checksum_of_every_page_of_the_parity() {
+fn a_protect_stores_a_checksum_of_every_page_of_the_parity() {
     let array = Array::up(3, "256M");
     let bytes = content(1, 20 * CHUNK + 4096);
     array.file("x", &bytes);
-    for on in ["kv", "block"] {
+    for (on, encode) in [("kv", "host"), ("block", "host"), ("kv", "drives"), ("block", "drives")] {
         array.csd(&["put", "x", "--chunk", "64K", "--on", on]).expect(0, &[]);
         let of_chunks = pieces(&all_lists(&array)).len();
-        array.csd(&["protect", "x", "rs:2+1"]).expect(0, &[]);
+        array.csd(&["protect", "x", "rs:2+1", "--encode", encode]).expect(0, &[]);
         let mut expected = Vec::new();
         for stripe in 0..10 {
             let name = format!("{stripe}:2");
@@ -104,12 +118,12 @@ fn a_protect_on_the_host_stores_a_checksum_of_every_page_of_the_parity() {
             expected.extend(piece.chunks(4096).map(crc32c::crc32c));
         }
         let lists = all_lists(&array);
-        assert_eq!((of_chunks, pieces(&lists).len()), (20, 30), "{on}");
+        assert_eq!((of_chunks, pieces(&lists).len()), (20, 30), "{on}, {encode}");
         let is_parity = |list: &&List| !bytes_have(&bytes, list.sums[0]);
         let found = lists.iter().filter(is_parity).flat_map(|list| list.sums.clone());
-        assert_eq!(sorted(found.collect()), sorted(expected), "{on}");
+        assert_eq!(sorted(found.collect()), sorted(expected), "{on}, {encode}");
         array.csd(&["rm", "x"]).expect(0, &[]);
-        assert!(all_lists(&array).is_empty(), "{on}");
+        assert!(all_lists(&array).is_empty(), "{on}, {encode}");
     }
 }
 

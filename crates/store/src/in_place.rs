@@ -4,7 +4,8 @@ use csd_kernels::verify::{self, Parameters, Plan, Spacing};
 use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::status::Status;
 
-use crate::array::Drive;
+use crate::array::{Drive, OBJECTS_NSID};
+use crate::catalogue::ObjectId;
 use crate::error::Error;
 use crate::piece::is_damage;
 
@@ -17,6 +18,22 @@ pub(crate) enum Unreadable {
     Damaged,
 }
 
+/// Length of the values with checksums, bytes: those of 256 MiB in pages of 4 KiB, which is more
+/// than one execution reads, so that there is one value.
+const SUMS_BYTES: u32 = 256 << 10;
+
+/// Returns the index of a built-in program.
+pub(crate) async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
+    let programs = drive.compute.programs().await;
+    let programs = programs.map_err(|error| Error::command(drive, error))?;
+    let index = programs.iter().position(|program| program.pid() == pid);
+    index.and_then(|index| u16::try_from(index).ok()).ok_or_else(|| Error::Corrupt {
+        drive: drive.name.clone(),
+        object: format!("program {pid}"),
+        why: "the drive does not list this program".to_owned(),
+    })
+}
+
 /// Executes a program, the `index`-th of the drive, on one core; returns its result.
 ///
 /// # Errors
@@ -26,10 +43,11 @@ pub(crate) async fn execute(
     (index, program): (u16, u64),
     places: Vec<Place>,
     parameters: Vec<u8>,
+    output: Output,
 ) -> Result<Result<u64, Unreadable>, Error> {
     let execution = Execution {
         program,
-        output: Output::Completion,
+        output,
         sources: places.into_iter().map(Into::into).collect(),
         inline: Vec::new(),
         parameters,
@@ -57,7 +75,28 @@ pub(crate) async fn verify(
     page_bytes: u32,
     places: Vec<Place>,
 ) -> Result<Result<u64, Unreadable>, Error> {
-    let plan = Plan::sequential(page_bytes);
-    let parameters = Parameters { plan, spacing: Spacing::default() }.encode();
-    execute(drive, (index, verify::PROGRAM_ID), places, parameters).await
+    execute(drive, (index, verify::PROGRAM_ID), places, pages_of(page_bytes), Output::Completion)
+        .await
+}
+
+/// Stores the checksums of the pages of pieces in a value, by its object and number, in their
+/// drive: what the kernel `verify`, the `index`-th program of the drive, writes. Only the last page
+/// of the last piece may be shorter than `page_bytes`.
+///
+/// # Errors
+/// As [`execute`].
+pub(crate) async fn sums(
+    drive: &Drive,
+    (index, page_bytes): (u16, u32),
+    places: Vec<Place>,
+    (object, first): (ObjectId, u32),
+) -> Result<Result<u64, Unreadable>, Error> {
+    let (nsid, prefix, chunk_bytes) = (OBJECTS_NSID, object.0, SUMS_BYTES);
+    let output = Output::KvChunks { nsid, prefix, first, stride: 1, chunk_bytes };
+    execute(drive, (index, verify::PROGRAM_ID), places, pages_of(page_bytes), output).await
+}
+
+/// Returns the parameters of `verify` over pages of this size.
+fn pages_of(page_bytes: u32) -> Vec<u8> {
+    Parameters { plan: Plan::sequential(page_bytes), spacing: Spacing::default() }.encode()
 }

@@ -36,6 +36,7 @@ pub mod layout;
 pub mod object;
 pub mod objects;
 mod pace;
+mod pages;
 mod peers;
 mod piece;
 pub mod profile;

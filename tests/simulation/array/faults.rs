@@ -20,6 +20,7 @@ pub struct Faults {
     pub moved: u64,
     pub flips: Flips,
     pub by_drives: u64,
+    pub listed: u64,
 }
 
 impl Faults {
@@ -40,5 +41,6 @@ impl Faults {
         self.moved += other.moved;
         self.flips.add(other.flips);
         self.by_drives += other.by_drives;
+        self.listed += other.listed;
     }
 }

@@ -53,6 +53,8 @@ pub struct Shared {
     pub moved: u64,
     /// Pieces that drives have rebuilt, without the host.
     pub by_drives: u64,
+    /// Pieces that page lists were found to name rightly at the end.
+    pub listed: u64,
     pub scanned: u64,
     /// Protects that succeeded, and protected objects whose pieces were compared at the end.
     pub protected: u64,

@@ -13,7 +13,8 @@
 //! (`history.rs`, `host.rs`). Every piece of a protected object on the media that has its digest is
 //! the scalar code's; an object with enough such pieces is read; a reclaim leaves no pieces of no
 //! object (`pieces.rs`). After a repair that reported success, and the last one of each object with
-//! enough pieces, the media hold all of them (`repair.rs`). A seed is a whole run.
+//! enough pieces, the media hold all of them (`repair.rs`), with right page lists (`listed.rs`). A
+//! seed is a whole run.
 
 mod claims;
 mod codes;
@@ -23,6 +24,7 @@ mod flips;
 mod guards;
 mod history;
 mod host;
+mod listed;
 mod pace;
 mod pieces;
 mod rebalance;
@@ -300,6 +302,7 @@ impl Lane {
         self.faults.rebuilt = known.rebuilt_pieces;
         self.faults.moved = known.moved;
         self.faults.by_drives = known.by_drives;
+        self.faults.listed = known.listed;
         Outcome {
             hash: self.world.trace_hash(),
             answered: known.history.answered(),
@@ -368,6 +371,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.moved,
         all.flips.fewest(),
         all.by_drives,
+        all.listed,
     ];
     assert!(count < 50 || every.iter().all(|number| *number > count / 5), "{all:?}");
 }

@@ -12,6 +12,7 @@ use csd_store::repair::{self, Limits, On, Repaired};
 
 use super::history::Told;
 use super::host::{Known, refused};
+use super::listed;
 use super::pieces::{self, Medium, Sound};
 
 /// Returns true if repairs do not hide that a guard is off. They also bring entries back that too
@@ -93,6 +94,9 @@ pub async fn all(array: &Array, media: &[Medium], known: &Known) -> bool {
             let text = format!("{name}, {is_enough}, was repaired at last: {found:?}");
             known.borrow_mut().history.violations.push(text);
         }
+        let Some((wrong, named)) = listed::look(media, &entry, &sound).await else { return false };
+        known.borrow_mut().history.violations.extend(wrong);
+        known.borrow_mut().listed += named;
     }
     true
 }

@@ -8,21 +8,19 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use csd_nvme::pages::List;
 use csd_reactor::{Buffer, Class, compute_fn, random_bytes, random_u64};
 
 use super::chunk::not_stored;
 use super::encode::{self, Encoder};
 use super::get::Reader;
 use super::in_drives::InDrives;
-use super::pages::PAGE_BYTES;
 use super::writer::Writer;
-use super::{Error, LIST_BYTES, Progress, parity};
+use super::{Error, Progress, parity};
 use crate::array::Array;
 use crate::catalogue::{Entry, Extents, ObjectId, Placement};
 use crate::layout::Parts;
 use crate::pace::Pace;
-use crate::sweep;
+use crate::pages::{self, PAGE_BYTES};
 
 /// Limits of a copy.
 #[derive(Clone)]
@@ -204,16 +202,14 @@ async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encod
 /// Returns the size of the pages of an object that have checksums, bytes, as one of its page lists
 /// says; `None` if there is no list.
 async fn page_bytes(array: &Array, entry: &Entry) -> Option<u32> {
-    for member in &entry.members {
-        let Ok(drive) = array.drive(usize::from(*member)) else { continue };
-        let Ok(keys) = sweep::list_keys(drive, entry.id).await else { continue };
-        let Some(key) = keys.first() else { continue };
-        let bytes = u32::try_from(LIST_BYTES).expect("64 KiB");
-        let list = drive.objects.retrieve(key, bytes).await;
-        if let Ok(Some(list)) = list
-            && let Ok(list) = List::parse(&list)
-        {
-            return Some(list.page_bytes);
+    let group = entry.protection.iter().flat_map(|protection| &protection.group);
+    let drives: Vec<&u16> = entry.members.iter().chain(group).collect();
+    for id in entry.own_ids() {
+        for drive in &drives {
+            let Ok(drive) = array.drive(usize::from(**drive)) else { continue };
+            if let Ok(Some(bytes)) = pages::page_bytes(drive, id).await {
+                return Some(bytes);
+            }
         }
     }
     None

@@ -15,7 +15,7 @@ use super::Error;
 use super::chunk::read_chunk;
 use super::copy::Flow;
 use super::encoding::{Encoded, Encoding, Number, Origin};
-use super::in_drives::InDrives;
+use super::in_drives::{InDrives, list_pages};
 use super::pages::Lists;
 use crate::array::Array;
 use crate::catalogue::Entry;
@@ -91,7 +91,7 @@ impl Encoder {
 
 /// Encodes an object whose chunks are stored, and stores its parity; in `drives`, if they are
 /// given. If the chunks lie at an `origin`, they are copied to the drives of their stripes. If
-/// `page_bytes` is given, pages of that size of the pieces that this host stores get checksums.
+/// `page_bytes` is given, pages of that size of the pieces that are stored get checksums.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; an error of the drives.
@@ -107,7 +107,7 @@ pub(super) async fn stored(
     let (pace, lists) = (Rc::clone(&flow.pace), RefCell::new(page_bytes.map(Lists::new)));
     let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, pace, lists };
     let work = Rc::new(work);
-    work.check_room(array).await?;
+    let left = work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
     let mut pending: VecDeque<JoinHandle<Result<Encoded, Error>>> = VecDeque::new();
@@ -140,6 +140,9 @@ pub(super) async fn stored(
     }
     if let Some(lists) = work.lists.take() {
         lists.finish(|index| work.slots[index].up().ok()).await;
+    }
+    if let (Some(drives), Some(page_bytes)) = (drives, page_bytes) {
+        list_pages(drives, &work, page_bytes, &left).await;
     }
     Ok(all)
 }

@@ -52,8 +52,9 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Checks that the drives have room for the pieces that will be stored.
-    pub(super) async fn check_room(&self, array: &Array) -> Result<(), Error> {
+    /// Checks that the drives have room for the pieces that will be stored. Returns the bytes of
+    /// records that each of these drives has room for then.
+    pub(super) async fn check_room(&self, array: &Array) -> Result<Vec<u64>, Error> {
         let mut needed = vec![0; self.slots.len()];
         for stripe in 0..self.stripes.count() {
             for piece in self.written(stripe) {
@@ -63,13 +64,15 @@ impl Encoding {
                 }
             }
         }
+        let mut left = vec![0; needed.len()];
         for drive in array.drives().filter(|drive| needed[drive.index] > 0) {
-            if room::records_left(drive).await? < needed[drive.index] {
+            let room = room::records_left(drive).await?.checked_sub(needed[drive.index]);
+            left[drive.index] = room.ok_or_else(|| {
                 let (drive, what) = (drive.name.clone(), "key-value part");
-                return Err(Error::Full { drive, what, room: None });
-            }
+                Error::Full { drive, what, room: None }
+            })?;
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Returns the pieces of a stripe that are stored: the parity, and the chunks if they are

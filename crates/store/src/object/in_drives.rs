@@ -4,7 +4,8 @@
 //! The drive of the first parity piece encodes a stripe, so that drives take turns as parity does.
 //! A whole object is encoded by the drive that has it, which also sends the chunks.
 //! A drive that fails is not asked again; its stripes are encoded on the host. The host deletes the
-//! answers of a task; a command that is interrupted leaves them where parity is swept.
+//! answers of a task; a command that is interrupted leaves them where parity is swept. At last the
+//! drives sum the pages of what they have stored ([`crate::pages`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,11 +14,13 @@ use std::rc::Rc;
 use csd_nvme::combine::{self, Answers, Piece, Stored, Target, Task};
 use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
+use csd_reactor::{Class, spawn};
 
 use super::Error;
 use super::encoding::{Encoded, Encoding};
 use crate::array::{Drive, OBJECTS_NSID, words};
 use crate::catalogue::ObjectId;
+use crate::pages::{Group, Maker, Wanted, add};
 use crate::peers::Peers;
 use crate::piece::Spot;
 
@@ -30,6 +33,8 @@ pub(super) struct InDrives {
     failed: RefCell<BTreeMap<usize, String>>,
     /// Number of stripes that the host has encoded.
     here: Cell<u32>,
+    /// Pieces that drives have encoded or copied, by the drive that holds them.
+    stored: RefCell<BTreeMap<usize, Vec<Wanted>>>,
 }
 
 impl InDrives {
@@ -102,6 +107,35 @@ impl InDrives {
     }
 }
 
+/// Stores page lists of the pieces that drives have encoded or copied. A list that cannot be made
+/// costs the names of pages only.
+/// `left` is the room for records of each drive, bytes.
+pub(super) async fn list_pages(
+    drives: &InDrives,
+    work: &Rc<Encoding>,
+    page_bytes: u32,
+    left: &[u64],
+) {
+    let begin = |(index, pieces): (usize, Vec<Wanted>)| {
+        let (work, left) = (Rc::clone(work), left[index]);
+        spawn(Class::Foreground, async move {
+            let drive = work.slots[index].up()?;
+            let maker = Maker::with_room(drive, left).await?;
+            for group in Group::all(pieces, work.entry.id, page_bytes) {
+                work.pace.wait(index, group.bytes()).await;
+                if let Some(list) = group.list(&maker).await? {
+                    add(drive, &list).await?;
+                }
+            }
+            Ok::<_, Error>(())
+        })
+    };
+    let listing: Vec<_> = drives.stored.take().into_iter().map(begin).collect();
+    for drive in listing {
+        let _listed = drive.await;
+    }
+}
+
 /// Returns the error of a piece that its drive has refused to store.
 fn refused(drive: &Drive, status: Status) -> Error {
     let what = "Store by a peer";
@@ -131,7 +165,7 @@ impl Encoding {
                 Err(error) => Err(error.to_string()),
             };
             match executed {
-                Ok(answers) => return self.encoded(stripe, &reachable, answers).map(Some),
+                Ok(answers) => return self.encoded(drives, stripe, &reachable, answers).map(Some),
                 Err(why) => drives.gives_up(executor, &why),
             }
         }
@@ -174,14 +208,25 @@ impl Encoding {
 
     /// Returns the digests of a stripe, and the pieces that are not stored; `written` are those of
     /// the task.
-    fn encoded(&self, stripe: u32, written: &[usize], answers: Answers) -> Result<Encoded, Error> {
+    fn encoded(
+        &self,
+        drives: &InDrives,
+        stripe: u32,
+        written: &[usize],
+        answers: Answers,
+    ) -> Result<Encoded, Error> {
         let mut targets: BTreeMap<usize, (u32, Stored)> =
             written.iter().copied().zip(answers.targets).collect();
         let (mut sums, mut lost) = (Vec::new(), Vec::new());
         for piece in self.written(stripe) {
             let (sum, stored) = targets.remove(&piece).unwrap_or((0, Stored::Lost));
             match stored {
-                Stored::Yes => {}
+                Stored::Yes => {
+                    let (drive, (spot, bytes)) =
+                        (self.drive(stripe, piece)?.index, self.value(stripe, piece));
+                    let mut stored = drives.stored.borrow_mut();
+                    stored.entry(drive).or_default().push(Wanted { spot, bytes, sum });
+                }
                 Stored::Lost => lost.push(self.number(stripe, piece)),
                 Stored::Refused(status) => return Err(refused(self.drive(stripe, piece)?, status)),
             }

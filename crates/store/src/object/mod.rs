@@ -36,14 +36,13 @@ use crate::catalogue::{self, Entry, State};
 
 pub use crate::catalogue::On;
 pub use crate::error::Error;
+pub use crate::pages::PAGE_BYTES;
 pub use arrange::Arrange;
 pub use cut::graph_starts;
 pub use draft::Stored;
 pub use follow::moved;
 pub use get::{Form, GetOptions, Got, Sink, get};
 pub use list::{Listed, list};
-pub use pages::PAGE_BYTES;
-pub(crate) use pages::{LIST_BYTES, sums as page_sums};
 pub use pieces::read_piece;
 pub use protect::{Protected, protect};
 pub use put::{PutOptions, put};

@@ -15,13 +15,9 @@ use csd_reactor::{Buffer, Class, compute_fn, spawn};
 use crate::array::Drive;
 use crate::catalogue::ObjectId;
 use crate::error::Error;
+use crate::pages::LIST_BYTES;
 use crate::piece::Spot;
 use crate::room;
-
-/// Default size of a page, bytes.
-pub const PAGE_BYTES: u32 = 4096;
-/// Longest list, bytes, unless one piece needs more.
-pub(crate) const LIST_BYTES: usize = 64 << 10;
 
 /// Pieces with equal keys but for their numbers, or blocks of one object, on one drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,7 +182,7 @@ impl Group {
 }
 
 /// Returns the checksums of the pages of a piece.
-pub(crate) fn sums(page_bytes: u32, piece: &[u8]) -> Vec<u32> {
+fn sums(page_bytes: u32, piece: &[u8]) -> Vec<u32> {
     verify::checksums(Plan::sequential(page_bytes), piece)
 }
 

@@ -16,12 +16,12 @@ use super::change::{self, Change};
 use super::copy::{self, Flow};
 use super::draft::{Stored, thinned};
 use super::in_drives::InDrives;
-use super::pages::PAGE_BYTES;
 use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove};
 use crate::array::Array;
 use crate::catalogue::{Entry, Placement};
 use crate::layout::Scheme;
+use crate::pages::PAGE_BYTES;
 
 /// A protected object, and how it was encoded.
 #[derive(Clone, Debug)]

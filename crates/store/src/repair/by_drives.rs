@@ -15,9 +15,9 @@ use csd_nvme::status::Status;
 use super::mover::{By, ByHost, Fault, Mover, Rebuild};
 use super::piece::Piece;
 use crate::array::Drive;
+use crate::in_place::program_index;
 use crate::peers::Peers;
 use crate::piece::Spot;
-use crate::run::program_index;
 
 /// Drives rebuild their own pieces, as far as they can.
 #[derive(Default)]

@@ -13,8 +13,8 @@ use csd_kernels::verify;
 use crate::array::{Array, Drive, DriveSlot};
 use crate::catalogue;
 use crate::error::Error;
+use crate::in_place::program_index;
 use crate::pace::Pace;
-use crate::run::program_index;
 
 /// Drives of an array, by index.
 pub(super) struct Fleet {

@@ -4,8 +4,8 @@
 //!
 //! First all objects are surveyed by names alone, and what drives lack is rebuilt, the stripes with
 //! the least redundancy first. Then the drives read every piece that was not read so far, and what
-//! they find wrong is rebuilt, too. At last an object's entry is revised: pieces that it lists as
-//! missing and that are good no longer are.
+//! they find wrong is rebuilt, too. At last pieces without page lists get some, and the object's
+//! entry is revised: pieces that it lists as missing and that are good no longer are.
 //!
 //! A repair keeps no record of its own: it can be interrupted at any point and run again, and
 //! several can run at once, because a piece has one place and one content as long as its object
@@ -17,6 +17,7 @@ mod by_drives;
 mod check;
 mod endangered;
 mod fleet;
+mod lists;
 mod mover;
 mod piece;
 mod presence;
@@ -196,6 +197,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         let bad: Vec<u32> =
             subject.bad_stripes(&self.fleet).into_iter().map(|(_, stripe)| stripe).collect();
         self.fix(&subject, &bad).await?;
+        self.list_pages(&subject).await?;
         self.close(&subject).await?;
         if !subject.is_gone.get() && !self.limits.stop.get() {
             self.found.take_stock(&self.fleet, &subject);

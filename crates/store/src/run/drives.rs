@@ -25,6 +25,7 @@ use super::work::{self, Done, Span};
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
+use crate::in_place::program_index;
 use crate::layout::Run;
 
 /// Lets `member`'s drive take units until none is left. If the drive is lost, records it, and the
@@ -179,18 +180,6 @@ pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) 
         bytes: u32::try_from(bytes).expect("at most 256 MiB"),
     };
     ranges.into_iter().map(place).collect()
-}
-
-/// Returns the index of a built-in program.
-pub(crate) async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
-    let programs = drive.compute.programs().await;
-    let programs = programs.map_err(|error| Error::command(drive, error))?;
-    let index = programs.iter().position(|program| program.pid() == pid);
-    index.and_then(|index| u16::try_from(index).ok()).ok_or_else(|| Error::Corrupt {
-        drive: drive.name.clone(),
-        object: format!("program {pid}"),
-        why: "the drive does not list this program".to_owned(),
-    })
 }
 
 #[cfg(test)]

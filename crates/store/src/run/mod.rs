@@ -34,7 +34,6 @@ use crate::array::Plan;
 use crate::object::{Error, Progress};
 
 pub use crate::error::InvalidJob;
-pub(crate) use drives::program_index;
 pub use job::Job;
 pub use lease::{MemoryLease, PATIENCE};
 pub use ledger::Partial;

@@ -13,18 +13,17 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::fingerprint::{self, Parameters};
-use csd_nvme::execute::CHUNKS_MAX;
+use csd_nvme::execute::{CHUNKS_MAX, Output};
 use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};
 use super::{Bad, Cause, Limits, Scrubbed, current};
 use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
-use crate::in_place::execute;
+use crate::in_place::{execute, program_index};
 use crate::layout::Scheme;
 use crate::object::Error;
 use crate::piece::read_by;
-use crate::run::program_index;
 
 /// Proof of the stripes of an object or several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -272,7 +271,7 @@ impl Part {
             let parameters = Parameters { data, parity, piece_bytes, seed, pieces }.encode();
             let program = (self.program, fingerprint::PROGRAM_ID);
             let places = batch.places(self.drive.block.block_bytes());
-            match execute(&self.drive, program, places, parameters).await? {
+            match execute(&self.drive, program, places, parameters, Output::Completion).await? {
                 Ok(of_batch) => sums ^= of_batch,
                 Err(why) => return Ok(Err(why.into())),
             }

@@ -7,14 +7,14 @@ use std::rc::Rc;
 use csd_kernels::verify;
 use csd_reactor::{now, sleep_until};
 
-use super::page::{Lists, damaged};
+use super::page::Lists;
 use super::pieces::{Batch, Name, Object, Piece};
 use super::{Bad, Cause, Limits, Scrubbed, Unread};
 use crate::array::Drive;
-use crate::in_place;
+use crate::in_place::{self, program_index};
 use crate::object::Error;
+use crate::pages::damaged;
 use crate::piece::{read_by, verified};
-use crate::run::program_index;
 
 /// Work of one drive.
 struct Work {

@@ -1,5 +1,5 @@
 //! Page lists: values that hold the checksums of the pages of pieces, version 1; and the task of
-//! the program `pages`, which compares pages with them.
+//! the program `pages`, which compares pages with them ([`Task`]).
 //!
 //! A list names pieces of one object on the drive that holds the list. It is a 32-byte header,
 //! 16-byte records of pieces, the CRC-32C of each page of each piece, in order, and the CRC-32C of
@@ -8,9 +8,12 @@
 //! the layout. This is its only parser. Invariants: a list has at least one piece, pieces have at
 //! least one byte, and there is a sum for every page.
 
-use crate::execute::{Execution, Output, Place as SourcePlace};
+mod task;
+
 use crate::kv::Key;
 use crate::wire::{codes, layout};
+
+pub use task::{Task, TaskRecord};
 
 /// Program identifier (PID).
 pub const PROGRAM_ID: u64 = 11;
@@ -87,24 +90,6 @@ layout! {
     }
 }
 
-layout! {
-    /// Task of the program: the inline source of its execution.
-    pub struct TaskRecord[32] {
-        /// Identifier of the object, in the key of the list.
-        object / set_object: [12] @ 0,
-        /// Number of the list.
-        number / set_number: u32 @ 12,
-        /// Namespace of the list.
-        nsid / set_nsid: u32 @ 16,
-        /// Number of the piece in the list.
-        piece / set_piece: u32 @ 20,
-        /// First page to compare.
-        from / set_from: u32 @ 24,
-        /// Reserved, 0.
-        reserved / set_reserved: u32 @ 28,
-    }
-}
-
 /// Error in a list or a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed page list: {0}")]
@@ -155,47 +140,16 @@ impl List {
     /// [`Malformed`] with the reason; no bytes cause a panic.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let (body, crc) = data.split_last_chunk().ok_or(Malformed("it is too short"))?;
-        let header = Header::parse(body).ok_or(Malformed("it is shorter than its header"))?;
-        if header.magic() != MAGIC {
-            return Err(Malformed("wrong magic number"));
-        }
-        if header.version() != VERSION {
-            return Err(Malformed("version is not 1"));
-        }
+        let header = header_of(body)?;
         if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
             return Err(Malformed("wrong checksum"));
         }
-        let (kind, page_bytes) = (PieceKind(header.kind()), header.page_bytes());
-        if header.reserved() != 0 || !matches!(kind, PieceKind::VALUES | PieceKind::BLOCKS) {
-            return Err(Malformed("unknown kind of pieces"));
-        }
-        if !page_bytes.is_power_of_two() || !PAGE_BYTES.contains(&page_bytes) {
-            return Err(Malformed("a page is no power of two from 4096 to 8388608 bytes"));
-        }
-        let rest = &body[Header::SIZE..];
-        let end = usize::try_from(header.pieces()).ok().and_then(|pieces| {
-            let end = pieces.checked_mul(PieceRecord::SIZE)?;
-            (pieces > 0).then_some(end)
-        });
-        let (records, sums) =
-            end.and_then(|end| rest.split_at_checked(end)).ok_or(Malformed("it is cut off"))?;
-        let mut pieces = Vec::with_capacity(records.len() / PieceRecord::SIZE);
-        for record in records.chunks_exact(PieceRecord::SIZE).filter_map(PieceRecord::parse) {
-            let piece = Piece { start: record.start(), bytes: record.bytes() };
-            if record.reserved() != 0 || !(1..=PIECE_BYTES_MAX).contains(&piece.bytes) {
-                return Err(Malformed("impossible piece"));
-            }
-            let is_number = kind == PieceKind::BLOCKS || u32::try_from(piece.start).is_ok();
-            if !is_number || piece.start.checked_add(piece.bytes.into()).is_none() {
-                return Err(Malformed("impossible place of a piece"));
-            }
-            pieces.push(piece);
-        }
+        let (front, sums) = Front::of(&header, body)?;
         let (sums, []) = sums.as_chunks::<SUM_BYTES>() else {
             return Err(Malformed("a checksum is cut"));
         };
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        let (nsid, object) = (header.nsid(), header.object());
+        let Front { kind, nsid, page_bytes, object, pieces } = front;
         let list = Self { kind, nsid, page_bytes, object, pieces, sums };
         match list.pages_before(list.pieces.len()) == list.sums.len() {
             true => Ok(list),
@@ -244,60 +198,81 @@ impl List {
     }
 }
 
-/// Task of the program: the pages of one piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// Namespace of the list.
+/// A list without its checksums: what it is of. The checksum over all is not compared; a drive
+/// compares the value before it returns a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// Kind of the places.
+    pub kind: PieceKind,
+    /// Namespace of the pieces.
     pub nsid: u32,
+    /// Size of a page, bytes.
+    pub page_bytes: u32,
     /// Identifier of the object.
     pub object: [u8; 12],
-    /// Number of the list, below [`LISTS_MAX`].
-    pub number: u32,
-    /// Number of the piece in the list.
-    pub piece: u32,
-    /// First page to compare.
-    pub from: u32,
+    /// The pieces.
+    pub pieces: Vec<Piece>,
 }
 
-impl Task {
-    /// Returns an execution of this task. Dword 0 of its result is the first page that differs, or
-    /// [`NONE`], dword 1 the number of those that differ.
+impl Front {
+    /// Returns the length of the front of a list that begins with these bytes; `None` if it is no
+    /// list.
     #[must_use]
-    pub fn execution(&self) -> Execution {
-        let mut record = TaskRecord::zeroed();
-        record.set_nsid(self.nsid).set_object(&self.object).set_number(self.number);
-        record.set_piece(self.piece).set_from(self.from);
-        let bytes = u32::try_from(TaskRecord::SIZE).expect("a task is short");
-        Execution {
-            program: PROGRAM_ID,
-            output: Output::Completion,
-            sources: vec![SourcePlace::Inline { bytes }.into()],
-            inline: record.as_bytes().to_vec(),
-            parameters: Vec::new(),
-            serial: false,
-            cores: 0,
-        }
+    pub fn bytes(data: &[u8]) -> Option<u64> {
+        let header = header_of(data).ok()?;
+        Some(Header::SIZE as u64 + u64::from(header.pieces()) * PieceRecord::SIZE as u64)
     }
 
-    /// Parses the task of an execution.
+    /// Parses the front of a list, whatever follows it.
     ///
     /// # Errors
-    /// [`Malformed`] also if it is not the execution's only source, and inline.
-    pub fn of(execution: &Execution) -> Result<Self, Malformed> {
-        let wrong = Malformed("the task is not the only source, inline and without parameters");
-        let [source] = &execution.sources[..] else { return Err(wrong) };
-        let is_alone = execution.parameters.is_empty() && execution.output == Output::Completion;
-        if !is_alone || !matches!(source.place, SourcePlace::Inline { .. }) {
-            return Err(wrong);
+    /// As [`List::parse`].
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        Self::of(&header_of(data)?, data).map(|(front, _)| front)
+    }
+
+    /// Returns the front of a list with this header, and the bytes behind it.
+    fn of<'a>(header: &Header, data: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
+        let (kind, page_bytes) = (PieceKind(header.kind()), header.page_bytes());
+        if header.reserved() != 0 || !matches!(kind, PieceKind::VALUES | PieceKind::BLOCKS) {
+            return Err(Malformed("unknown kind of pieces"));
         }
-        let record: &[u8; TaskRecord::SIZE] =
-            execution.inline[..].try_into().map_err(|_| Malformed("a task has not 32 bytes"))?;
-        let record = TaskRecord::from_bytes(*record);
-        let (nsid, object, number) = (record.nsid(), record.object(), record.number());
-        if record.reserved() != 0 || number >= LISTS_MAX {
-            return Err(Malformed("reserved bytes of the task are not zero"));
+        if !page_bytes.is_power_of_two() || !PAGE_BYTES.contains(&page_bytes) {
+            return Err(Malformed("a page is no power of two from 4096 to 8388608 bytes"));
         }
-        Ok(Self { nsid, object, number, piece: record.piece(), from: record.from() })
+        let end = usize::try_from(header.pieces()).ok().and_then(|pieces| {
+            let end = pieces.checked_mul(PieceRecord::SIZE)?;
+            (pieces > 0).then_some(end)
+        });
+        let rest = &data[Header::SIZE..];
+        let (records, rest) =
+            end.and_then(|end| rest.split_at_checked(end)).ok_or(Malformed("it is cut off"))?;
+        let mut pieces = Vec::with_capacity(records.len() / PieceRecord::SIZE);
+        for record in records.chunks_exact(PieceRecord::SIZE).filter_map(PieceRecord::parse) {
+            let piece = Piece { start: record.start(), bytes: record.bytes() };
+            if record.reserved() != 0 || !(1..=PIECE_BYTES_MAX).contains(&piece.bytes) {
+                return Err(Malformed("impossible piece"));
+            }
+            let is_number = kind == PieceKind::BLOCKS || u32::try_from(piece.start).is_ok();
+            if !is_number || piece.start.checked_add(piece.bytes.into()).is_none() {
+                return Err(Malformed("impossible place of a piece"));
+            }
+            pieces.push(piece);
+        }
+        let (nsid, object) = (header.nsid(), header.object());
+        Ok((Self { kind, nsid, page_bytes, object, pieces }, rest))
+    }
+}
+
+/// Returns the header of a list of this version.
+fn header_of(data: &[u8]) -> Result<Header, Malformed> {
+    let header = Header::parse(data).ok_or(Malformed("it is shorter than its header"))?;
+    if header.magic() != MAGIC {
+        return Err(Malformed("wrong magic number"));
+    }
+    match header.version() {
+        VERSION => Ok(header),
+        _ => Err(Malformed("version is not 1")),
     }
 }
 
@@ -325,6 +300,22 @@ mod tests {
         assert_eq!(list.piece(0), Some((list.pieces[0], &[1, 2, 3][..])));
         assert_eq!(list.piece(1), Some((list.pieces[1], &[0x0102_0304][..])));
         assert_eq!(list.piece(2), None);
+    }
+
+    #[test]
+    fn the_front_of_a_list_says_which_pieces_it_names() {
+        let (data, list) = (sample().encode(), sample());
+        let end = usize::try_from(Front::bytes(&data[..Header::SIZE]).unwrap()).unwrap();
+        assert_eq!(end, Header::SIZE + 2 * PieceRecord::SIZE);
+        let List { kind, nsid, page_bytes, object, pieces, .. } = list;
+        let front = Front { kind, nsid, page_bytes, object, pieces };
+        for bytes in [&data[..end], &data[..]] {
+            assert_eq!(Front::parse(bytes), Ok(front.clone()));
+        }
+        for length in 0..end {
+            assert!(Front::parse(&data[..length]).is_err(), "cut to {length}");
+        }
+        assert_eq!(Front::bytes(&data[1..]), None);
     }
 
     #[test]
@@ -368,25 +359,5 @@ mod tests {
         let page = "a page is no power of two from 4096 to 8388608 bytes";
         assert_eq!(wrong(|list| list.page_bytes = 2048), page);
         assert_eq!(wrong(|list| list.page_bytes = 4097), page);
-    }
-
-    #[test]
-    fn tasks_come_back_and_wrong_ones_are_named() {
-        let task = Task { nsid: 2, object: [9; 12], number: 0x0102, piece: 3, from: 70_000 };
-        let execution = task.execution();
-        assert_eq!(Task::of(&execution), Ok(task));
-        assert_eq!(execution.inline[11..16], [9, 2, 1, 0, 0]);
-        assert_eq!(list_key(&[9; 12], 0x0102).as_bytes()[11..], [9, 0, 1, 2]);
-        assert_eq!(execution.inline[16..28], [2, 0, 0, 0, 3, 0, 0, 0, 0x70, 0x11, 1, 0]);
-        let parsed = Execution::parse(&execution.encode()).unwrap();
-        assert_eq!(Task::of(&parsed), Ok(task));
-        let mut reserved = execution.clone();
-        reserved.inline[28] = 1;
-        let refused = Err(Malformed("reserved bytes of the task are not zero"));
-        assert_eq!(Task::of(&reserved), refused);
-        let short = Execution { inline: vec![0; 31], ..execution.clone() };
-        assert_eq!(Task::of(&short), Err(Malformed("a task has not 32 bytes")));
-        let more = Execution { parameters: vec![1], ..execution };
-        assert!(Task::of(&more).is_err());
     }
 }

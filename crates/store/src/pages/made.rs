@@ -1,0 +1,310 @@
+//! [`Group`]: the pieces of a new page list, which their drive sums where they lie.
+//!
+//! The kernel `verify` writes the checksums of the pages to a value, which the host takes: four
+//! bytes of each page cross the wire. From them follows the checksum of a piece. Invariant: a piece
+//! is listed only if that is the one in the object's entry, so that a list is never wrong, whatever
+//! the drive holds or another host does meanwhile. A list that cannot be made is missing, and
+//! another attempt makes it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use csd_kernels::verify;
+use csd_nvme::execute::{CHUNKS_MAX, chunk_key};
+use csd_nvme::kv::Key;
+use csd_nvme::pages::{self, LISTS_MAX, List, PieceKind, list_key};
+use csd_reactor::{Buffer, Class, compute_fn};
+
+use super::LIST_BYTES;
+use super::held::number_of;
+use crate::array::Drive;
+use crate::catalogue::ObjectId;
+use crate::error::Error;
+use crate::in_place::{self, program_index};
+use crate::piece::Spot;
+use crate::room::{record_bytes, records_left};
+use crate::sweep::list_keys;
+
+/// Most bytes of one execution.
+const EXECUTION_BYTES: u64 = 32 << 20;
+/// First number, as that of a piece, of values with checksums that a host has not taken yet. No
+/// piece has it, and no answer of a task that encodes.
+const SUMS_FIRST: u32 = 0xC000_0000;
+
+/// A piece without a page list that shall have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) spot: Spot,
+    /// Length, bytes.
+    pub(crate) bytes: u32,
+    /// CRC-32C, as the object's entry has it.
+    pub(crate) sum: u32,
+}
+
+/// A drive that makes page lists: asked once, not for each list.
+pub(crate) struct Maker {
+    pub(crate) drive: Rc<Drive>,
+    /// Index of the program `verify`.
+    program: u16,
+    /// Bytes of records that lists may still take.
+    left: Cell<u64>,
+}
+
+impl Maker {
+    /// Prepares a drive whose room for records is known, bytes.
+    ///
+    /// # Errors
+    /// A failed command; [`Error::Corrupt`] for a drive without the program.
+    pub(crate) async fn with_room(drive: &Rc<Drive>, left: u64) -> Result<Self, Error> {
+        let program = program_index(drive, verify::PROGRAM_ID).await?;
+        Ok(Self { drive: Rc::clone(drive), program, left: Cell::new(left) })
+    }
+
+    /// Prepares a drive, and asks for its room.
+    ///
+    /// # Errors
+    /// Those of [`Self::with_room`].
+    pub(crate) async fn new(drive: &Rc<Drive>) -> Result<Self, Error> {
+        Self::with_room(drive, records_left(drive).await?).await
+    }
+
+    /// Takes room for the value of a list and its checksums, which lie next to it for a moment.
+    /// Returns false if there is not enough: the catalogue does not need lists.
+    fn takes(&self, list_bytes: usize) -> bool {
+        let bytes = 2 * record_bytes(list_bytes as u64);
+        let left = self.left.get().checked_sub(bytes);
+        self.left.set(left.unwrap_or(self.left.get()));
+        left.is_some()
+    }
+}
+
+/// Pieces of one list.
+pub(crate) struct Group {
+    kind: PieceKind,
+    nsid: u32,
+    /// Identifier in the key of the list.
+    object: ObjectId,
+    page_bytes: u32,
+    /// Pieces, each with its start in the list.
+    pieces: Vec<(u64, Wanted)>,
+}
+
+impl Group {
+    /// Divides pieces of an object, on one drive, among lists. Pieces of one page have none.
+    pub(crate) fn all(
+        pieces: impl IntoIterator<Item = Wanted>,
+        object: ObjectId,
+        page_bytes: u32,
+    ) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for piece in pieces.into_iter().filter(|piece| piece.bytes > page_bytes) {
+            let (kind, nsid, id, start) = piece.spot.listed(object);
+            let has_room = |group: &&mut Self| {
+                let pages = group.pages() + piece.bytes.div_ceil(page_bytes) as usize;
+                let bytes = List::encoded_bytes(group.pieces.len() + 1, pages);
+                group.object == id && bytes <= LIST_BYTES
+            };
+            match groups.iter_mut().rev().find(|group| group.object == id).filter(has_room) {
+                Some(group) => group.pieces.push((start, piece)),
+                None => {
+                    let pieces = vec![(start, piece)];
+                    groups.push(Self { kind, nsid, object: id, page_bytes, pieces });
+                }
+            }
+        }
+        groups
+    }
+
+    fn pages(&self) -> usize {
+        self.pieces.iter().map(|(_, piece)| self.pages_of(piece)).sum()
+    }
+
+    fn pages_of(&self, piece: &Wanted) -> usize {
+        piece.bytes.div_ceil(self.page_bytes) as usize
+    }
+
+    /// Returns the length of the pieces, bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|(_, piece)| u64::from(piece.bytes)).sum()
+    }
+
+    /// Returns the list of those pieces that the drive holds as they were put; `None` if there are
+    /// none, or the drive has no room for a list that the catalogue does not need.
+    ///
+    /// # Errors
+    /// An answer of the drive that says nothing about a piece.
+    pub(crate) async fn list(&self, maker: &Maker) -> Result<Option<List>, Error> {
+        if !maker.takes(List::encoded_bytes(self.pieces.len(), self.pages())) {
+            return Ok(None);
+        }
+        let (mut pieces, mut all) = (Vec::new(), Vec::new());
+        for batch in self.batches() {
+            let mut sums = self.sums(maker, batch).await?;
+            if sums.is_empty() && batch.len() > 1 {
+                for piece in batch.chunks(1) {
+                    sums.extend(self.sums(maker, piece).await?);
+                }
+            }
+            for ((start, Wanted { bytes, .. }), sums) in sums {
+                pieces.push(pages::Piece { start, bytes });
+                all.extend(sums);
+            }
+        }
+        let Self { kind, nsid, page_bytes, object, .. } = *self;
+        let list = List { kind, nsid, page_bytes, object: object.0, pieces, sums: all };
+        Ok(Some(list).filter(|list| !list.pieces.is_empty()))
+    }
+
+    /// Cuts the pieces into executions: a piece that ends in a page is the last of one.
+    fn batches(&self) -> Vec<&[(u64, Wanted)]> {
+        let (mut batches, mut begin, mut bytes) = (Vec::new(), 0, 0);
+        for (index, (_, piece)) in self.pieces.iter().enumerate() {
+            let is_full = bytes + u64::from(piece.bytes) > EXECUTION_BYTES
+                || index - begin == CHUNKS_MAX as usize;
+            if index > begin && is_full {
+                batches.push(&self.pieces[begin..index]);
+                (begin, bytes) = (index, 0);
+            }
+            bytes += u64::from(piece.bytes);
+            if !piece.bytes.is_multiple_of(self.page_bytes) {
+                batches.push(&self.pieces[begin..=index]);
+                (begin, bytes) = (index + 1, 0);
+            }
+        }
+        batches.extend(Some(&self.pieces[begin..]).filter(|rest| !rest.is_empty()));
+        batches
+    }
+
+    /// Has the drive sum the pages of these pieces. Returns the pieces that are as they were put,
+    /// each with its sums; none if one cannot be read.
+    async fn sums(
+        &self,
+        maker: &Maker,
+        pieces: &[(u64, Wanted)],
+    ) -> Result<Vec<((u64, Wanted), Vec<u32>)>, Error> {
+        let (drive, program) = (&*maker.drive, maker.program);
+        let block_bytes = drive.block.block_bytes();
+        let places = pieces.iter().map(|(_, piece)| piece.spot.place(piece.bytes, block_bytes));
+        let place = (self.object, SUMS_FIRST);
+        let of = (program, self.page_bytes);
+        if in_place::sums(drive, of, places.collect(), place).await?.is_err() {
+            return Ok(Vec::new());
+        }
+        let counts: Vec<usize> = pieces.iter().map(|(_, piece)| self.pages_of(piece)).collect();
+        let expected = 4 * counts.iter().sum::<usize>();
+        let key = chunk_key(&self.object.0, SUMS_FIRST);
+        let failed = |error| Error::command(drive, error);
+        let most = u32::try_from(expected).expect("at most a list");
+        let sums = drive.objects.retrieve(&key, most).await.map_err(failed)?;
+        drive.objects.delete(&key).await.map_err(failed)?;
+        let Some(sums) = sums.filter(|sums| sums.len() == expected) else { return Ok(Vec::new()) };
+        let (pieces, page_bytes) = (pieces.to_vec(), self.page_bytes);
+        let work = move || {
+            let (words, _) = sums.as_chunks::<4>();
+            let mut words = words.iter().map(|word| u32::from_le_bytes(*word));
+            let of = |(piece, count)| (piece, words.by_ref().take(count).collect());
+            let all: Vec<((u64, Wanted), Vec<u32>)> =
+                pieces.into_iter().zip(counts).map(of).collect();
+            all.into_iter().filter(|((_, piece), sums)| is_of(piece, page_bytes, sums)).collect()
+        };
+        compute_fn(Class::Background, 0, work).await.map_err(|_| Error::Lane)
+    }
+}
+
+/// Returns true if pages with these checksums are together a piece with its checksum.
+fn is_of(piece: &Wanted, page_bytes: u32, sums: &[u32]) -> bool {
+    let (mut whole, mut left) = (0, piece.bytes);
+    for sum in sums {
+        let bytes = left.min(page_bytes);
+        whole = crc32c::crc32c_combine(whole, *sum, bytes as usize);
+        left -= bytes;
+    }
+    whole == piece.sum
+}
+
+/// Stores a list under the next number that is free.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn add(drive: &Drive, list: &List) -> Result<Key, Error> {
+    let keys = list_keys(drive, ObjectId(list.object)).await?;
+    let free = keys.last().map_or(0, |last| number_of(last) + 1).min(LISTS_MAX - 1);
+    let key = list_key(&list.object, free);
+    store(drive, &key, list).await.map(|()| key)
+}
+
+/// Stores a list under this key.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn store(drive: &Drive, key: &Key, list: &List) -> Result<(), Error> {
+    let value = vec![Buffer::from_slice(&list.encode())];
+    drive.objects.store(key, value, 0).await.map_err(|error| Error::command(drive, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: u32 = 4096;
+    const OBJECT: ObjectId = ObjectId([9; 12]);
+
+    fn value(id: u8, number: u32, bytes: u32) -> Wanted {
+        Wanted { spot: Spot::Value(ObjectId([id; 12]), number), bytes, sum: 0 }
+    }
+
+    fn numbers(pieces: &[(u64, Wanted)]) -> Vec<u64> {
+        pieces.iter().map(|(start, _)| *start).collect()
+    }
+
+    #[test]
+    fn a_group_has_pieces_of_one_identifier_and_fits_a_list() {
+        let pieces =
+            (0..200).map(|number| value(if number % 2 == 0 { 7 } else { 8 }, number, 1 << 20));
+        let short = value(7, 900, PAGE);
+        let blocks = Wanted { spot: Spot::Blocks(8192), bytes: PAGE + 1, sum: 0 };
+        let groups = Group::all(pieces.chain([short, blocks]), OBJECT, PAGE);
+        assert_eq!(groups.iter().map(|group| group.pieces.len()).sum::<usize>(), 201);
+        for group in &groups {
+            let (pieces, pages) = (group.pieces.len(), group.pages());
+            assert!(List::encoded_bytes(pieces, pages) <= LIST_BYTES);
+            let listed = |(start, piece): &(u64, Wanted)| {
+                piece.spot.listed(OBJECT) == (group.kind, group.nsid, group.object, *start)
+            };
+            assert!(group.pieces.iter().all(listed));
+        }
+        // 62 pieces of 1 MiB are as many as a list of 64 KiB has room for.
+        let sizes: Vec<usize> = groups.iter().map(|group| group.pieces.len()).collect();
+        assert_eq!(sizes, [62, 62, 38, 38, 1]);
+        assert_eq!((groups[4].object, groups[4].kind), (OBJECT, PieceKind::BLOCKS));
+        assert_eq!(groups[4].bytes(), u64::from(PAGE) + 1);
+    }
+
+    #[test]
+    fn an_execution_ends_with_a_page_that_is_cut() {
+        let pieces = [3 * PAGE, 3 * PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE];
+        let pieces = (0..).zip(pieces).map(|(number, bytes)| value(7, number, bytes));
+        let groups = Group::all(pieces, OBJECT, PAGE);
+        let batches: Vec<_> = groups[0].batches().into_iter().map(numbers).collect();
+        assert_eq!(batches, [vec![0, 1, 2], vec![3, 4]]);
+        let long = (0..5).map(|number| value(7, number, 16 << 20));
+        let batches = |groups: &[Group]| -> Vec<usize> {
+            groups.iter().flat_map(Group::batches).map(<[_]>::len).collect()
+        };
+        assert_eq!(batches(&Group::all(long, OBJECT, 8 << 20)), [2, 2, 1]);
+        let many = (0..600).map(|number| value(7, number, 2 * PAGE));
+        assert_eq!(batches(&Group::all(many, OBJECT, PAGE)), [256, 256, 88]);
+    }
+
+    #[test]
+    fn sums_of_pages_belong_to_the_piece_with_their_checksum_only() {
+        let bytes: Vec<u8> = (0..10_000u32).flat_map(u32::to_le_bytes).collect();
+        let mut sums: Vec<u32> = bytes.chunks(PAGE as usize).map(crc32c::crc32c).collect();
+        let length = u32::try_from(bytes.len()).unwrap();
+        let piece = Wanted { sum: crc32c::crc32c(&bytes), ..value(7, 0, length) };
+        assert!(is_of(&piece, PAGE, &sums));
+        assert!(!is_of(&Wanted { sum: piece.sum ^ 1, ..piece }, PAGE, &sums));
+        sums.swap(0, 1);
+        assert!(!is_of(&piece, PAGE, &sums));
+    }
+}

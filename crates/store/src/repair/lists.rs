@@ -1,0 +1,70 @@
+//! Page lists of repaired pieces: each drive sums the pages of its own ([`crate::pages`]).
+//!
+//! Looks at all good pieces, so that lists which an interrupted repair has not made are made by the
+//! next one. Lists are no pieces: one that cannot be made is no failure. As before other writes,
+//! the object must have been there just before, because its blocks soon belong to another one.
+
+use std::collections::BTreeMap;
+
+use super::mover::Mover;
+use super::piece::Piece;
+use super::subject::{State, Subject};
+use super::{Fleet, Repair};
+use crate::error::Error;
+use crate::pages::{Group, Held, Maker, Wanted, add};
+
+impl<M: Mover + 'static> Repair<'_, M> {
+    /// Makes lists of the good pieces that have none, if another piece of the object has one: if
+    /// not, it was put without.
+    ///
+    /// # Errors
+    /// Those of the catalogue.
+    pub(super) async fn list_pages(&self, subject: &Subject) -> Result<(), Error> {
+        let (object, ids) = (subject.entry.id, subject.entry.own_ids());
+        let mut all = Vec::new();
+        for pieces in good(&self.fleet, subject).into_values() {
+            if let Ok(held) = Held::read(&pieces[0].drive, &ids).await {
+                all.push((held, pieces));
+            }
+        }
+        let page_bytes = all.iter().find_map(|(held, _)| held.page_bytes());
+        let Some(page_bytes) = page_bytes else { return Ok(()) };
+        for (held, pieces) in all {
+            let is_listed = |piece: &Piece| {
+                let (_, _, id, start) = piece.spot.listed(object);
+                held.place((id, start)).is_some()
+            };
+            let wanted = |Piece { spot, bytes, sum, .. }| Wanted { spot, bytes, sum };
+            let wanted = pieces.into_iter().filter(|piece| !is_listed(piece)).map(wanted);
+            let groups = Group::all(wanted, object, page_bytes);
+            if groups.is_empty() {
+                continue;
+            }
+            let Ok(maker) = Maker::new(&held.drive).await else { continue };
+            for group in groups {
+                self.fleet.pace(held.drive.index, group.bytes()).await;
+                let Ok(list) = group.list(&maker).await else { break };
+                let Some(list) = list else { continue };
+                if self.limits.stop.get() || !self.is_there(subject).await? {
+                    return Ok(());
+                }
+                if add(&held.drive, &list).await.is_err() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the good pieces of an object by drive.
+fn good(fleet: &Fleet, subject: &Subject) -> BTreeMap<usize, Vec<Piece>> {
+    let mut good: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
+    for (stripe, number) in subject.all() {
+        let index = subject.drive(stripe, number);
+        if let (State::Good, Some(drive)) = (subject.state(stripe, number), fleet.drive(index)) {
+            good.entry(index).or_default().push(subject.piece(drive, stripe, number));
+        }
+    }
+    good
+}
