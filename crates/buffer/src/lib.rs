@@ -16,8 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Alignment of a buffer's payload, bytes: the largest logical block size of disks.
 pub const ALIGNMENT: usize = 4096;
 
-/// Maximum size of a block that the thread which freed it reuses, bytes.
-const SHORT_BYTES: usize = 1 << 20;
+/// Maximum size of a block that the thread which freed it reuses, bytes. The thread that frees a
+/// chunk of an object is often not the one that needs the next.
+const SHORT_BYTES: usize = 256 << 10;
 /// Maximum size of such blocks that a thread holds while they are free, bytes.
 const SHORT_KEPT_BYTES: usize = 32 << 20;
 /// Maximum size of a block that any thread reuses, bytes; larger ones go back to the allocator. A
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn free_memory_is_bounded() {
-        let buffers: Vec<_> = (0..40).map(|_| Buffer::zeroed(1 << 20)).collect();
+        let buffers: Vec<_> = (0..140).map(|_| Buffer::zeroed(SHORT_BYTES)).collect();
         drop(buffers);
         SHORT.with(|free| {
             let free = free.borrow();
