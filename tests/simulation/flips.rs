@@ -150,7 +150,8 @@ fn every_flipped_bit_of_the_log_is_noticed() {
             assert_eq!(result, Ok(()), "clean {is_clean}: CSD_SIM_SEEDS={seed}..{}", seed + 1);
         }
         println!("flips, after a clean stop {is_clean}: {} seeds, {met:?}", seeds().count());
-        assert!(met.failed_reads > 0 && (met.refused > 0 || seeds().count() < 50), "{met:?}");
+        let is_met = met.failed_reads > 0 && met.refused > 0;
+        assert!(is_met || seeds().count() < 50, "{met:?}");
     }
 }
 
