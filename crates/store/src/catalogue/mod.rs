@@ -318,9 +318,12 @@ pub async fn keys_with_prefix(
 ) -> Result<Vec<Key>, Error> {
     let mut keys: Vec<Key> = Vec::new();
     let start = Key::new(first).expect("prefixes of this crate make keys of 9, 15 or 16 bytes");
+    // A List goes on behind the last key of the prefix, and most prefixes have few keys.
+    let mut size = FIRST_LIST_BYTES;
     loop {
         let from = keys.last().unwrap_or(&start);
-        let listed = drive.objects.list(Some(from), LIST_BYTES).await;
+        let listed = drive.objects.list(Some(from), size).await;
+        size = LIST_BYTES;
         let listed = listed.map_err(|error| Error::command(drive, error))?;
         let after = keys.last().copied();
         let mut grown = false;
@@ -341,7 +344,9 @@ pub async fn keys_with_prefix(
     }
 }
 
-/// Buffer of one List command, bytes: about 3,000 keys.
+/// Buffer of the first List command, bytes: about 50 keys.
+const FIRST_LIST_BYTES: u32 = 1 << 10;
+/// Buffer of each further one, bytes: about 3,000 keys.
 const LIST_BYTES: u32 = 64 << 10;
 
 #[cfg(test)]
