@@ -17,7 +17,7 @@ fn protect(array: &Array, name: &str, code: i32, more: &[&str]) -> Value {
 #[test]
 fn drives_encode_every_layout_and_under_one_percent_crosses_to_the_host() {
     let array = Array::up(6, "256M");
-    array.file("x", &bytes(1, 20_000_001));
+    array.file("x", &bytes(1, 24_000_001));
     array.file("short", &bytes(2, 5_000));
     array.file("s", &(0..5_000_001i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
     for (name, put) in [

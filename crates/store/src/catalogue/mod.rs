@@ -344,8 +344,8 @@ pub async fn keys_with_prefix(
     }
 }
 
-/// Buffer of the first List command, bytes: about 50 keys.
-const FIRST_LIST_BYTES: u32 = 1 << 10;
+/// Buffer of the first List command, bytes: about 12 keys.
+const FIRST_LIST_BYTES: u32 = 256;
 /// Buffer of each further one, bytes: about 3,000 keys.
 const LIST_BYTES: u32 = 64 << 10;
 
