@@ -24,6 +24,7 @@ mod flips;
 mod guards;
 mod history;
 mod host;
+mod interrupted;
 mod listed;
 mod pace;
 mod pieces;

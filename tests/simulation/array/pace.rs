@@ -23,17 +23,17 @@ use super::{DRIVES, Lane, plan};
 use crate::DRIVE_BYTES;
 
 /// The drive that comes back empty.
-const EMPTIED: usize = 2;
+pub(super) const EMPTIED: usize = 2;
 /// Chunks of each object: four on each drive.
 const CHUNKS: u64 = 24;
 /// A drive takes 16 s to store a piece and to read it again.
 const BYTES_PER_S: u64 = CHUNK_BYTES / 8;
 
 /// Answer of a host, once it is there.
-type Told<T> = Rc<RefCell<Option<T>>>;
+pub(super) type Told<T> = Rc<RefCell<Option<T>>>;
 
 /// Lets a host work.
-fn begin<T: 'static>(
+pub(super) fn begin<T: 'static>(
     lane: &Lane,
     host: usize,
     work: impl AsyncFnOnce(Array) -> T + 'static,
@@ -52,14 +52,18 @@ fn begin<T: 'static>(
 }
 
 /// Lets a host work, and waits for its answer.
-fn ask<T: 'static>(lane: &Lane, host: usize, work: impl AsyncFnOnce(Array) -> T + 'static) -> T {
+pub(super) fn ask<T: 'static>(
+    lane: &Lane,
+    host: usize,
+    work: impl AsyncFnOnce(Array) -> T + 'static,
+) -> T {
     let told = begin(lane, host, work);
     lane.wait("a host", || !lane.world.is_running(lane.hosts[host]));
     told.take().expect("the host has answered")
 }
 
 /// Puts an object on blocks, of chunks that are full of a byte; returns its entry.
-async fn put(array: &Array, name: &str, byte: u8) -> Entry {
+pub(super) async fn put(array: &Array, name: &str, byte: u8) -> Entry {
     let bytes = vec![byte; usize::try_from(CHUNKS * CHUNK_BYTES).unwrap()];
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
@@ -75,6 +79,14 @@ async fn put(array: &Array, name: &str, byte: u8) -> Entry {
     object::put(array, source, &options, &progress).await.expect("puts").entry
 }
 
+/// Brings the drive back empty.
+pub(super) fn empty(lane: &mut Lane) {
+    lane.world.crash(lane.drives[EMPTIED].machine);
+    lane.replace(EMPTIED, Volatile::new(DRIVE_BYTES, VolatileConfig::default()), false);
+    lane.start_drive(EMPTIED);
+    lane.wait("the empty drive", || lane.drives[EMPTIED].is_formatted.get());
+}
+
 /// Returns the blocks of an object on the drive that was emptied.
 fn blocks(entry: &Entry) -> &Extents {
     let Placement::Block(extents) = &entry.placement else { panic!("on blocks") };
@@ -88,10 +100,7 @@ fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     (0..DRIVES).for_each(|index| lane.start_drive(index));
     lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
     let old = ask(&lane, 0, async |array| put(&array, "old", 1).await);
-    lane.world.crash(lane.drives[EMPTIED].machine);
-    lane.replace(EMPTIED, Volatile::new(DRIVE_BYTES, VolatileConfig::default()), false);
-    lane.start_drive(EMPTIED);
-    lane.wait("the empty drive", || lane.drives[EMPTIED].is_formatted.get());
+    empty(&mut lane);
     ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
     let of_repair = old.clone();
     let repair = begin(&lane, 0, async move |array| {

@@ -238,7 +238,8 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
 /// Origin of a drive without a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It stood in its place before, and has an older or damaged record of that.
+    /// It stood in its place before, and has an older or damaged record of that; or a rebuild
+    /// was interrupted between its own record and those of the others.
     Own,
     /// It has no record of any array.
     Unknown,
@@ -252,12 +253,17 @@ pub(crate) enum Origin {
 /// A failed command.
 pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error> {
     let roster = judge(&look_at_all(array).await, array.size(), array.uuid).roster;
-    let is_same = roster.seat(drive.index).is_none_or(|seat| seat.nguid == drive.nguid);
+    let seat = roster.seat(drive.index);
+    let is_same = seat.is_none_or(|seat| seat.nguid == drive.nguid);
+    // Only a rebuild gives a new drive the life that the others know of its place.
+    let is_own = |lives: &Lives| is_same || seat.is_some_and(|seat| lives.has(seat.life));
     Ok(match read_lives(drive).await? {
         Held::None => Origin::Unknown,
         Held::Damaged if is_same => Origin::Own,
         Held::Whole(lives)
-            if is_same && lives.array == roster.array && usize::from(lives.slot) == drive.index =>
+            if is_own(&lives)
+                && lives.array == roster.array
+                && usize::from(lives.slot) == drive.index =>
         {
             Origin::Own
         }

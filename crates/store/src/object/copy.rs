@@ -5,7 +5,7 @@
 //! a copy are those of the object, as far as its entry has their digests.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, compute_fn, random_bytes, random_u64};
@@ -203,10 +203,10 @@ async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encod
 /// says; `None` if there is no list.
 async fn page_bytes(array: &Array, entry: &Entry) -> Option<u32> {
     let group = entry.protection.iter().flat_map(|protection| &protection.group);
-    let drives: Vec<&u16> = entry.members.iter().chain(group).collect();
+    let drives: BTreeSet<u16> = entry.members.iter().chain(group).copied().collect();
     for id in entry.own_ids() {
         for drive in &drives {
-            let Ok(drive) = array.drive(usize::from(**drive)) else { continue };
+            let Ok(drive) = array.drive(usize::from(*drive)) else { continue };
             if let Ok(Some(bytes)) = pages::page_bytes(drive, id).await {
                 return Some(bytes);
             }

@@ -121,7 +121,8 @@ pub(super) async fn list_pages(
         spawn(Class::Foreground, async move {
             let drive = work.slots[index].up()?;
             let maker = Maker::with_room(drive, left).await?;
-            for group in Group::all(pieces, work.entry.id, page_bytes) {
+            let groups = Group::all(pieces, work.entry.id, page_bytes);
+            for group in groups.into_iter().filter(|group| maker.takes_room(group)) {
                 work.pace.wait(index, group.bytes()).await;
                 if let Some(list) = group.list(&maker).await? {
                     add(drive, &list).await?;

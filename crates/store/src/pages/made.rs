@@ -1,19 +1,22 @@
 //! [`Group`]: the pieces of a new page list, which their drive sums where they lie.
 //!
-//! The kernel `verify` writes the checksums of the pages to a value, which the host takes: four
-//! bytes of each page cross the wire. From them follows the checksum of a piece. Invariant: a piece
+//! The kernel `verify` writes the checksums of the pages to a value, which the host takes and stores
+//! as a list: eight bytes of each page cross the wire. From them follows the checksum of a piece. Invariant: a piece
 //! is listed only if that is the one in the object's entry, so that a list is never wrong, whatever
 //! the drive holds or another host does meanwhile. A list that cannot be made is missing, and
 //! another attempt makes it.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::verify;
 use csd_nvme::execute::{CHUNKS_MAX, chunk_key};
-use csd_nvme::kv::Key;
+use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::pages::{self, LISTS_MAX, List, PieceKind, list_key};
-use csd_reactor::{Buffer, Class, compute_fn};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::LIST_BYTES;
 use super::held::number_of;
@@ -27,9 +30,9 @@ use crate::sweep::list_keys;
 
 /// Most bytes of one execution.
 const EXECUTION_BYTES: u64 = 32 << 20;
-/// First number, as that of a piece, of values with checksums that a host has not taken yet. No
-/// piece has it, and no answer of a task that encodes.
-const SUMS_FIRST: u32 = 0xC000_0000;
+/// Numbers, as those of pieces, of values with checksums that a host has not taken yet. No piece
+/// has one, and no answer of a task that encodes.
+const SUMS: Range<u32> = 0xC000_0000..0xE000_0000;
 
 /// A piece without a page list that shall have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub(crate) struct Maker {
     program: u16,
     /// Bytes of records that lists may still take.
     left: Cell<u64>,
+    /// Number of the values with checksums: two hosts do not take each other's.
+    sums: u32,
 }
 
 impl Maker {
@@ -57,7 +62,9 @@ impl Maker {
     /// A failed command; [`Error::Corrupt`] for a drive without the program.
     pub(crate) async fn with_room(drive: &Rc<Drive>, left: u64) -> Result<Self, Error> {
         let program = program_index(drive, verify::PROGRAM_ID).await?;
-        Ok(Self { drive: Rc::clone(drive), program, left: Cell::new(left) })
+        let [a, b, c, d, ..] = random_u64().to_le_bytes();
+        let sums = SUMS.start | u32::from_le_bytes([a, b, c, d]) & (SUMS.end - SUMS.start - 1);
+        Ok(Self { drive: Rc::clone(drive), program, left: Cell::new(left), sums })
     }
 
     /// Prepares a drive, and asks for its room.
@@ -68,9 +75,10 @@ impl Maker {
         Self::with_room(drive, records_left(drive).await?).await
     }
 
-    /// Takes room for the value of a list and its checksums, which lie next to it for a moment.
+    /// Takes room for the list of a group and its checksums, which lie next to it for a moment.
     /// Returns false if there is not enough: the catalogue does not need lists.
-    fn takes(&self, list_bytes: usize) -> bool {
+    pub(crate) fn takes_room(&self, group: &Group) -> bool {
+        let list_bytes = List::encoded_bytes(group.pieces.len(), group.pages());
         let bytes = 2 * record_bytes(list_bytes as u64);
         let left = self.left.get().checked_sub(bytes);
         self.left.set(left.unwrap_or(self.left.get()));
@@ -102,7 +110,7 @@ impl Group {
             let has_room = |group: &&mut Self| {
                 let pages = group.pages() + piece.bytes.div_ceil(page_bytes) as usize;
                 let bytes = List::encoded_bytes(group.pieces.len() + 1, pages);
-                group.object == id && bytes <= LIST_BYTES
+                bytes <= LIST_BYTES
             };
             match groups.iter_mut().rev().find(|group| group.object == id).filter(has_room) {
                 Some(group) => group.pieces.push((start, piece)),
@@ -129,19 +137,18 @@ impl Group {
     }
 
     /// Returns the list of those pieces that the drive holds as they were put; `None` if there are
-    /// none, or the drive has no room for a list that the catalogue does not need.
+    /// none. The maker has taken room for it.
     ///
     /// # Errors
     /// An answer of the drive that says nothing about a piece.
     pub(crate) async fn list(&self, maker: &Maker) -> Result<Option<List>, Error> {
-        if !maker.takes(List::encoded_bytes(self.pieces.len(), self.pages())) {
-            return Ok(None);
-        }
         let (mut pieces, mut all) = (Vec::new(), Vec::new());
         for batch in self.batches() {
             let mut sums = self.sums(maker, batch).await?;
-            if sums.is_empty() && batch.len() > 1 {
-                for piece in batch.chunks(1) {
+            if sums.len() < batch.len() && batch.len() > 1 {
+                // A piece of another length has moved the checksums of those behind it.
+                let found: BTreeSet<u64> = sums.iter().map(|((start, _), _)| *start).collect();
+                for piece in batch.chunks(1).filter(|piece| !found.contains(&piece[0].0)) {
                     sums.extend(self.sums(maker, piece).await?);
                 }
             }
@@ -185,14 +192,14 @@ impl Group {
         let (drive, program) = (&*maker.drive, maker.program);
         let block_bytes = drive.block.block_bytes();
         let places = pieces.iter().map(|(_, piece)| piece.spot.place(piece.bytes, block_bytes));
-        let place = (self.object, SUMS_FIRST);
+        let place = (self.object, maker.sums);
         let of = (program, self.page_bytes);
         if in_place::sums(drive, of, places.collect(), place).await?.is_err() {
             return Ok(Vec::new());
         }
         let counts: Vec<usize> = pieces.iter().map(|(_, piece)| self.pages_of(piece)).collect();
         let expected = 4 * counts.iter().sum::<usize>();
-        let key = chunk_key(&self.object.0, SUMS_FIRST);
+        let key = chunk_key(&self.object.0, maker.sums);
         let failed = |error| Error::command(drive, error);
         let most = u32::try_from(expected).expect("at most a list");
         let sums = drive.objects.retrieve(&key, most).await.map_err(failed)?;
@@ -222,15 +229,23 @@ fn is_of(piece: &Wanted, page_bytes: u32, sums: &[u32]) -> bool {
     whole == piece.sum
 }
 
-/// Stores a list under the next number that is free.
+/// Stores a list under the next number that is free, and returns its key; `None` if all are taken.
 ///
 /// # Errors
 /// A failed command.
-pub(crate) async fn add(drive: &Drive, list: &List) -> Result<Key, Error> {
+pub(crate) async fn add(drive: &Drive, list: &List) -> Result<Option<Key>, Error> {
     let keys = list_keys(drive, ObjectId(list.object)).await?;
-    let free = keys.last().map_or(0, |last| number_of(last) + 1).min(LISTS_MAX - 1);
-    let key = list_key(&list.object, free);
-    store(drive, &key, list).await.map(|()| key)
+    let free = keys.last().map_or(0, |last| number_of(last) + 1);
+    for number in free..LISTS_MAX {
+        let key = list_key(&list.object, number);
+        match drive.objects.store(&key, value(list), STORE_IF_ABSENT).await {
+            Ok(()) => return Ok(Some(key)),
+            // Another host has added one.
+            Err(error) if error.status() == Some(Status::KEY_EXISTS) => {}
+            Err(error) => return Err(Error::command(drive, error)),
+        }
+    }
+    Ok(None)
 }
 
 /// Stores a list under this key.
@@ -238,8 +253,12 @@ pub(crate) async fn add(drive: &Drive, list: &List) -> Result<Key, Error> {
 /// # Errors
 /// A failed command.
 pub(crate) async fn store(drive: &Drive, key: &Key, list: &List) -> Result<(), Error> {
-    let value = vec![Buffer::from_slice(&list.encode())];
-    drive.objects.store(key, value, 0).await.map_err(|error| Error::command(drive, error))
+    let stored = drive.objects.store(key, value(list), 0).await;
+    stored.map_err(|error| Error::command(drive, error))
+}
+
+fn value(list: &List) -> Vec<Buffer> {
+    vec![Buffer::from_slice(&list.encode())]
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Page lists of repaired pieces: each drive sums the pages of its own ([`crate::pages`]).
 //!
 //! Looks at all good pieces, so that lists which an interrupted repair has not made are made by the
-//! next one. Lists are no pieces: one that cannot be made is no failure. As before other writes,
-//! the object must have been there just before, because its blocks soon belong to another one.
+//! next one. Lists are no pieces: one that cannot be made is no failure. Before each list is
+//! stored, as before any write, the object is looked up: once it is removed, its blocks soon belong
+//! to another one.
 
 use std::collections::BTreeMap;
 
@@ -42,6 +43,12 @@ impl<M: Mover + 'static> Repair<'_, M> {
             }
             let Ok(maker) = Maker::new(&held.drive).await else { continue };
             for group in groups {
+                if self.limits.stop.get() {
+                    return Ok(());
+                }
+                if !maker.takes_room(&group) {
+                    continue;
+                }
                 self.fleet.pace(held.drive.index, group.bytes()).await;
                 let Ok(list) = group.list(&maker).await else { break };
                 let Some(list) = list else { continue };

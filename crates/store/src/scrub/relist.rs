@@ -40,11 +40,29 @@ pub async fn relist(
     Ok(())
 }
 
-/// Makes the damaged lists of a drive again; returns false if the object has changed meanwhile.
+/// Makes the damaged lists of a drive again; returns false if the object has changed meanwhile, or
+/// the drive has no room.
 async fn on_drive(array: &Array, object: &Object, drive: &Rc<Drive>) -> Result<bool, Error> {
+    let mut stored = Vec::new();
+    let made = make(array, object, drive, &mut stored).await;
+    if is_same(array, object).await? {
+        return made;
+    }
+    // Its blocks may be another object's by now.
+    delete(drive, stored).await?;
+    made.map(|_| false)
+}
+
+/// Makes the lists; `stored` has the keys of those that were stored, also after an error.
+async fn make(
+    array: &Array,
+    object: &Object,
+    drive: &Rc<Drive>,
+    stored: &mut Vec<Key>,
+) -> Result<bool, Error> {
     let index = u16::try_from(drive.index).expect("an array has at most 1024 drives");
     let pieces = object.pieces(index);
-    let (mut stored, mut maker) = (Vec::new(), None);
+    let (mut maker, mut is_full) = (None, false);
     for id in object.identifiers() {
         let wrong = damaged(drive, id).await?;
         if wrong.is_empty() {
@@ -66,22 +84,34 @@ async fn on_drive(array: &Array, object: &Object, drive: &Rc<Drive>) -> Result<b
         };
         let mut keys = wrong.into_iter();
         for group in Group::all(wanted, object.entry.id, page_bytes) {
+            if !maker.takes_room(&group) {
+                is_full = true;
+                continue;
+            }
             let Some(list) = group.list(maker).await? else { continue };
-            stored.push(match keys.next() {
-                Some(key) => store(drive, &key, &list).await.map(|()| key),
-                None => add(drive, &list).await,
-            }?);
+            if !is_same(array, object).await? {
+                return Ok(false);
+            }
+            match keys.next() {
+                Some(key) => {
+                    stored.push(key);
+                    store(drive, &key, &list).await?;
+                }
+                None => stored.extend(add(drive, &list).await?),
+            }
+        }
+        if is_full {
+            return Ok(false);
         }
         // Fewer lists may do: those before may have named pieces that are bad by now.
         delete(drive, keys).await?;
     }
-    let same = |now: &Entry| now.epoch == object.entry.epoch;
-    if current(array, &object.entry).await?.as_ref().is_some_and(same) {
-        return Ok(true);
-    }
-    // Its blocks may be another object's by now.
-    delete(drive, stored).await?;
-    Ok(false)
+    Ok(true)
+}
+
+async fn is_same(array: &Array, object: &Object) -> Result<bool, Error> {
+    let now = current(array, &object.entry).await?;
+    Ok(now.is_some_and(|now| now.epoch == object.entry.epoch))
 }
 
 async fn delete(drive: &Drive, keys: impl IntoIterator<Item = Key>) -> Result<(), Error> {
