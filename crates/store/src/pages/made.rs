@@ -1,10 +1,10 @@
 //! [`Group`]: the pieces of a new page list, which their drive sums where they lie.
 //!
-//! The kernel `verify` writes the checksums of the pages to a value, which the host takes and stores
-//! as a list: eight bytes of each page cross the wire. From them follows the checksum of a piece. Invariant: a piece
-//! is listed only if that is the one in the object's entry, so that a list is never wrong, whatever
-//! the drive holds or another host does meanwhile. A list that cannot be made is missing, and
-//! another attempt makes it.
+//! The kernel `verify` writes the checksums of the pages to a value, which the host takes and
+//! stores as a list: eight bytes of each page cross the wire. From them follows the checksum of a
+//! piece. Invariant: a piece is listed only if that is the one in the object's entry, so that a
+//! list is never wrong, whatever the drive holds or another host does meanwhile. A list that cannot
+//! be made is missing, and another attempt makes it.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
