@@ -189,24 +189,28 @@ impl Lane {
             known.media != known.voting
         };
         match if self.forgetting { 0 } else { self.draw(0..6) } {
-            0 | 1 if !forgetful => {
+            0 if !forgetful => {
                 let disk = Volatile::new(DRIVE_BYTES, VolatileConfig::default());
                 self.replace(index, disk, false);
                 self.faults.emptied += 1;
             }
-            2 | 3 if !forgetful => {
-                if let Some(older) = self.drives[index].older.take() {
+            1..4 if !forgetful => match self.drives[index].older.take() {
+                Some(older) => {
                     self.replace(index, older.copied(), true);
                     self.faults.older += 1;
                 }
-            }
-            _ if self.drives[index].older.is_none() => {
-                self.drives[index].older = Some(Arc::new(self.drives[index].disk.copied()));
-            }
+                None => self.keep_copy(index),
+            },
+            _ if self.drives[index].older.is_none() => self.keep_copy(index),
             _ => {}
         }
         self.world.run_for(Duration::from_millis(self.draw(1..1500)));
         self.start_drive(index);
+    }
+
+    /// Keeps a copy of a drive's medium, which may come back later.
+    fn keep_copy(&mut self, index: usize) {
+        self.drives[index].older = Some(Arc::new(self.drives[index].disk.copied()));
     }
 
     fn replace(&mut self, index: usize, disk: Volatile, is_formatted: bool) {
