@@ -185,7 +185,8 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
             Ok::<(), String>(())
         });
         match ends {
-            1 => lives.world.run_for(Duration::from_micros(lives.draw(150_000))),
+            // The first life also formats the medium, to its end.
+            1 if life > 0 => lives.world.run_for(Duration::from_micros(lives.draw(150_000))),
             _ => lives.end(&begun)??,
         }
         if let Some(ended) = begun.borrow_mut().take() {
