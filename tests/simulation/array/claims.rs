@@ -12,7 +12,7 @@ use csd_store::object::{self, Error};
 
 use super::history::{Content, Told};
 use super::host::{self, entries_on, name_of};
-use super::{DRIVES, Lane, pieces};
+use super::{Lane, pieces};
 
 /// A put without parity.
 const UNPROTECTED: Content = 2;
@@ -46,8 +46,7 @@ async fn epochs_are_won_once() -> bool {
 /// Returns a lane whose drives hold object 0.
 pub fn with_object() -> Lane {
     let lane = Lane::new(0, GUARDED);
-    (0..DRIVES).for_each(|index| lane.start_drive(index));
-    lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
+    lane.start_drives();
     let known = Rc::clone(&lane.known);
     let put = lane.ask(move |array| {
         let known = Rc::clone(&known);

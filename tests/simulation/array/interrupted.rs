@@ -6,8 +6,8 @@ use std::time::Duration;
 use csd_store::array::GUARDED;
 use csd_store::catalogue::rebuild;
 
+use super::Lane;
 use super::pace::{EMPTIED, ask, begin, empty, put};
-use super::{DRIVES, Lane};
 
 /// Time between two steps at which the host is killed: less than a command takes.
 const STEP: Duration = Duration::from_micros(50);
@@ -15,8 +15,7 @@ const STEP: Duration = Duration::from_micros(50);
 #[test]
 fn a_rebuild_that_is_interrupted_at_any_step_can_be_repeated() {
     let mut lane = Lane::new(0, GUARDED);
-    (0..DRIVES).for_each(|index| lane.start_drive(index));
-    lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
+    lane.start_drives();
     ask(&lane, 0, async |array| put(&array, "object", 1).await);
     let mut interrupted = 0;
     loop {

@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 
 use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
 use csd_store::catalogue::{Entry, Placement};
-use csd_store::extent::byte_ranges;
 
-use super::history::CHUNK_BYTES;
-use super::pieces::{Medium, Sound};
+use super::pieces::{Medium, Sound, first_byte};
 
 /// Place of a piece: drive, kind, identifier and start, as lists name it.
 type Place = (usize, u8, [u8; 12], u64);
@@ -27,10 +25,8 @@ fn place(entry: &Entry, sound: &Sound, stripe: u32, piece: usize) -> Option<Plac
     let Placement::Block(extents) = &entry.placement else {
         return Some((drive, PieceKind::VALUES.0, entry.id.0, chunk.into()));
     };
-    let layout = entry.layout();
-    let start = u64::from(layout.local(chunk)) * CHUNK_BYTES;
-    let (offset, _) = byte_ranges(&extents[layout.member(chunk)], start, CHUNK_BYTES)[0];
-    Some((drive, PieceKind::BLOCKS.0, entry.id.0, offset))
+    let start = first_byte(&entry.layout(), extents, chunk);
+    Some((drive, PieceKind::BLOCKS.0, entry.id.0, start))
 }
 
 /// Returns what is wrong with the lists of a protected object, and the number of sound pieces that

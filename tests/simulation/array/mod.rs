@@ -168,6 +168,12 @@ impl Lane {
         });
     }
 
+    /// Starts all drives, and waits until they have formatted their media.
+    fn start_drives(&self) {
+        (0..DRIVES).for_each(|index| self.start_drive(index));
+        self.wait("drives", || self.drives.iter().all(|drive| drive.is_formatted.get()));
+    }
+
     fn start_host(&self, host: usize) {
         let (guards, known) = (self.guards, Rc::clone(&self.known));
         self.world
@@ -281,8 +287,7 @@ impl Lane {
     }
 
     fn run(mut self) -> Outcome {
-        (0..DRIVES).for_each(|index| self.start_drive(index));
-        self.wait("drives", || self.drives.iter().all(|drive| drive.is_formatted.get()));
+        self.start_drives();
         (0..HOSTS).for_each(|host| self.start_host(host));
         let known = Rc::clone(&self.known);
         self.world.start(self.warden, move |_| host::watch(known.clone()));

@@ -19,7 +19,7 @@ use csd_store::source::Source;
 use super::history::CHUNK_BYTES;
 use super::host::options;
 use super::pieces::{self, Sound};
-use super::{DRIVES, Lane, plan};
+use super::{Lane, plan};
 use crate::DRIVE_BYTES;
 
 /// The drive that comes back empty.
@@ -97,8 +97,7 @@ fn blocks(entry: &Entry) -> &Extents {
 #[test]
 fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     let mut lane = Lane::new(0, GUARDED);
-    (0..DRIVES).for_each(|index| lane.start_drive(index));
-    lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
+    lane.start_drives();
     let old = ask(&lane, 0, async |array| put(&array, "old", 1).await);
     empty(&mut lane);
     ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));

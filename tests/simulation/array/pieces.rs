@@ -8,14 +8,21 @@ use csd_kernels::erasure::scalar;
 use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
 use csd_store::array::{Array, BLOCK_NSID, OBJECTS_NSID};
-use csd_store::catalogue::{Entry, ObjectId, Placement};
+use csd_store::catalogue::{Entry, Extents, ObjectId, Placement};
 use csd_store::extent::byte_ranges;
-use csd_store::layout::Stripes;
+use csd_store::layout::{Layout, Stripes};
 use csd_store::object;
 
 use super::history::CHUNK_BYTES;
 use super::host::options;
 use super::{DRIVES, address};
+
+/// Returns the first byte of a chunk in the block namespace of its drive.
+pub fn first_byte(layout: &Layout, extents: &[Extents], chunk: u32) -> u64 {
+    let start = u64::from(layout.local(chunk)) * CHUNK_BYTES;
+    let (offset, _) = byte_ranges(&extents[layout.member(chunk)], start, CHUNK_BYTES)[0];
+    offset
+}
 
 /// Values and blocks of a drive.
 pub struct Medium {
@@ -50,9 +57,7 @@ impl Medium {
             return self.value(&chunk_key(&entry.id.0, chunk)).await;
         };
         let (layout, bytes) = (entry.layout(), usize::try_from(CHUNK_BYTES).unwrap());
-        let start = u64::from(layout.local(chunk)) * CHUNK_BYTES;
-        let (offset, _) = byte_ranges(&extents[layout.member(chunk)], start, CHUNK_BYTES)[0];
-        match self.block.read(offset, bytes).await {
+        match self.block.read(first_byte(&layout, extents, chunk), bytes).await {
             Ok(read) => Some(Some(read[..layout.chunk_len(chunk) as usize].to_vec())),
             Err(error) => error.status().map(|_| None),
         }

@@ -62,8 +62,7 @@ impl Lane {
     /// Removes a drive after faults, and lets hosts use the others. Returns the trace, the number
     /// of answers by the smaller array, and violations.
     fn remove_one(mut self) -> (u64, usize, Vec<String>) {
-        (0..DRIVES).for_each(|index| self.start_drive(index));
-        self.wait("drives", || self.drives.iter().all(|drive| drive.is_formatted.get()));
+        self.start_drives();
         (0..HOSTS).for_each(|host| self.start_host(host));
         for _ in 0..FAULTS / 4 {
             self.world.run_for(Duration::from_millis(self.draw(1..700)));

@@ -11,7 +11,7 @@ use csd_store::array::{Array, GUARDED};
 use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::source::Source;
 
-use super::{DRIVES, Lane, plan};
+use super::{Lane, plan};
 use crate::seeds;
 
 /// Time in which a host connects to six drives, reads their records and puts, microseconds.
@@ -41,8 +41,7 @@ async fn put(name: String, is_done: Rc<Cell<bool>>) {
 fn a_writer_that_registers_drives_while_another_looks_at_them_accuses_none() {
     for seed in seeds() {
         let lane = Lane::new(seed, GUARDED);
-        (0..DRIVES).for_each(|index| lane.start_drive(index));
-        lane.wait("drives", || lane.drives.iter().all(|drive| drive.is_formatted.get()));
+        lane.start_drives();
         let start = |host: usize| {
             let is_done = Rc::new(Cell::new(false));
             let told = Rc::clone(&is_done);

@@ -107,9 +107,8 @@ impl InDrives {
     }
 }
 
-/// Stores page lists of the pieces that drives have encoded or copied. A list that cannot be made
-/// costs the names of pages only.
-/// `left` is the room for records of each drive, bytes.
+/// Stores page lists of the pieces that drives have encoded or copied; `left` is the room for
+/// records of each drive, bytes. Without a list a scrub names the piece, and no page of it.
 pub(super) async fn list_pages(
     drives: &InDrives,
     work: &Rc<Encoding>,

@@ -62,8 +62,8 @@ impl Maker {
     /// A failed command; [`Error::Corrupt`] for a drive without the program.
     pub(crate) async fn with_room(drive: &Rc<Drive>, left: u64) -> Result<Self, Error> {
         let program = program_index(drive, verify::PROGRAM_ID).await?;
-        let [a, b, c, d, ..] = random_u64().to_le_bytes();
-        let sums = SUMS.start | u32::from_le_bytes([a, b, c, d]) & (SUMS.end - SUMS.start - 1);
+        let drawn = random_u64() % u64::from(SUMS.end - SUMS.start);
+        let sums = SUMS.start + u32::try_from(drawn).expect("less than 2^29");
         Ok(Self { drive: Rc::clone(drive), program, left: Cell::new(left), sums })
     }
 
@@ -81,8 +81,7 @@ impl Maker {
         let list_bytes = List::encoded_bytes(group.pieces.len(), group.pages());
         let bytes = 2 * record_bytes(list_bytes as u64);
         let left = self.left.get().checked_sub(bytes);
-        self.left.set(left.unwrap_or(self.left.get()));
-        left.is_some()
+        left.inspect(|left| self.left.set(*left)).is_some()
     }
 }
 
@@ -109,8 +108,7 @@ impl Group {
             let (kind, nsid, id, start) = piece.spot.listed(object);
             let has_room = |group: &&mut Self| {
                 let pages = group.pages() + piece.bytes.div_ceil(page_bytes) as usize;
-                let bytes = List::encoded_bytes(group.pieces.len() + 1, pages);
-                bytes <= LIST_BYTES
+                List::encoded_bytes(group.pieces.len() + 1, pages) <= LIST_BYTES
             };
             match groups.iter_mut().rev().find(|group| group.object == id).filter(has_room) {
                 Some(group) => group.pieces.push((start, piece)),

@@ -19,7 +19,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
     /// not, it was put without.
     ///
     /// # Errors
-    /// Those of the catalogue.
+    /// A failed look at the object's entry.
     pub(super) async fn list_pages(&self, subject: &Subject) -> Result<(), Error> {
         let (object, ids) = (subject.entry.id, subject.entry.own_ids());
         let mut all = Vec::new();
