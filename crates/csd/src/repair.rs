@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use csd_store::array::Array;
 use csd_store::repair::{self, Limits, Missing, Repaired};
@@ -16,7 +17,7 @@ use crate::report::{Failure, Report, lost};
 use crate::runtime::stop_flag;
 use crate::scrub::entries;
 use crate::table::{Align, Table};
-use crate::units::{grouped, size};
+use crate::units::{duration, grouped, size};
 
 /// Repairs the named objects, or all.
 pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Failure> {
@@ -56,12 +57,16 @@ fn text(found: &Repaired, rebuilt: &[Value]) -> String {
     }
     let missing: u64 = found.missing.iter().map(|missing| missing.pieces).sum();
     text += &format!(
-        "{} protected objects, {} pieces, {}: {} rebuilt ({}{}), {}\n",
+        "{} protected objects, {} pieces, {}: {} rebuilt ({}{}{}), {}\n",
         grouped(found.objects),
         grouped(found.pieces),
         size(found.bytes),
         grouped(found.rebuilt),
         size(found.rebuilt_bytes),
+        match found.rebuilt_after {
+            Duration::ZERO => String::new(),
+            after => format!(" in {}", duration(after.as_secs_f64())),
+        },
         match found.by_drives {
             0 => String::new(),
             by_drives => format!(", {} by drives", grouped(by_drives)),
@@ -115,6 +120,7 @@ fn result(found: &Repaired, rebuilt: &[Value]) -> Value {
         "bytes": found.bytes,
         "rebuilt": found.rebuilt,
         "rebuilt_bytes": found.rebuilt_bytes,
+        "rebuilt_after_s": found.rebuilt_after.as_secs_f64(),
         "by_drives": found.by_drives,
         "host_crossed_bytes": found.crossed_bytes,
         "missing": missing.collect::<Vec<Value>>(),

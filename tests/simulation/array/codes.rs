@@ -18,13 +18,13 @@ use crate::seeds;
 const LOSSES: usize = 4;
 
 impl Lane {
-    /// Draws four drives, those that have forgotten something among them.
-    fn draw_lost(&self) -> Vec<usize> {
+    /// Draws this many drives, those that have forgotten something among them.
+    pub(super) fn draw_lost(&self, count: usize) -> Vec<usize> {
         let mut lost: Vec<usize> = {
             let known = self.known.borrow();
             (0..DRIVES).filter(|drive| known.media[*drive] != known.voting[*drive]).collect()
         };
-        while lost.len() < LOSSES {
+        while lost.len() < count {
             let drive = self.draw_drive();
             if !lost.contains(&drive) {
                 lost.push(drive);
@@ -36,18 +36,18 @@ impl Lane {
     /// Leaves two drives to a host for a while.
     pub(super) fn leave_two(&mut self) {
         let host = usize::try_from(self.draw(0..HOSTS as u64)).unwrap();
-        let lost = self.draw_lost();
+        let lost = self.draw_lost(LOSSES);
         self.part(host, &lost);
         self.world.run_for(Duration::from_millis(self.draw(1..4000)));
         self.join(host, &lost);
     }
 
-    fn part(&self, host: usize, drives: &[usize]) {
+    pub(super) fn part(&self, host: usize, drives: &[usize]) {
         let ends = drives.iter().map(|drive| self.drives[*drive].machine);
         ends.for_each(|end| self.world.partition(self.hosts[host], end));
     }
 
-    fn join(&self, host: usize, drives: &[usize]) {
+    pub(super) fn join(&self, host: usize, drives: &[usize]) {
         let ends = drives.iter().map(|drive| self.drives[*drive].machine);
         ends.for_each(|end| self.world.heal(self.hosts[host], end));
     }
@@ -58,7 +58,7 @@ impl Lane {
             return;
         }
         for _ in 0..4 {
-            let lost = self.draw_lost();
+            let lost = self.draw_lost(LOSSES);
             self.part(0, &lost);
             let (known, guards) = (Rc::clone(&self.known), self.guards);
             let reading = move |_| read_names(plan(), guards, Rc::clone(&known));

@@ -21,6 +21,7 @@ pub struct Faults {
     pub flips: Flips,
     pub by_drives: u64,
     pub listed: u64,
+    pub degraded: u64,
 }
 
 impl Faults {
@@ -42,5 +43,6 @@ impl Faults {
         self.flips.add(other.flips);
         self.by_drives += other.by_drives;
         self.listed += other.listed;
+        self.degraded += other.degraded;
     }
 }

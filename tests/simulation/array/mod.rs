@@ -19,6 +19,7 @@
 mod claims;
 mod codes;
 mod damaged;
+mod degraded;
 mod faults;
 mod flips;
 mod guards;
@@ -26,6 +27,7 @@ mod history;
 mod host;
 mod interrupted;
 mod listed;
+mod own_blocks;
 mod pace;
 mod pieces;
 mod rebalance;
@@ -229,6 +231,11 @@ impl Lane {
         known.losses += 1;
     }
 
+    fn other_than(&self, index: usize) -> usize {
+        let further = usize::try_from(self.draw(1..DRIVES as u64)).unwrap();
+        (index + further) % DRIVES
+    }
+
     fn fault(&mut self) {
         if self.known.borrow().codes && self.draw(0..3) == 0 {
             return self.leave_two();
@@ -246,7 +253,7 @@ impl Lane {
             3 => {
                 self.faults.partitions += 1;
                 let end = match self.draw(0..3) {
-                    0 => self.drives[(index + 2) % DRIVES].machine,
+                    0 => self.drives[self.other_than(index)].machine,
                     _ => self.hosts[host],
                 };
                 self.world.partition(end, self.drives[index].machine);
@@ -303,6 +310,7 @@ impl Lane {
         self.read_with_two();
         self.read_back();
         self.faults.flips = self.flip_and_repair();
+        self.faults.degraded = self.read_without_drives();
         let known = self.known.borrow();
         self.faults.swaps = known.swapped;
         self.faults.rebuilds = known.rebuilt;
@@ -382,6 +390,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.flips.fewest(),
         all.by_drives,
         all.listed,
+        all.degraded,
     ];
     assert!(count < 50 || every.iter().all(|number| *number > count / 5), "{all:?}");
 }

@@ -31,11 +31,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use csd_reactor::{Class, JoinHandle, now, spawn};
+use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
 
 use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
+use crate::extent;
 use crate::object::{self, CHECK_INTERVAL, Progress};
 use by_drives::ByDrives;
 use check::Checks;
@@ -104,7 +105,8 @@ async fn repair_by<M: Mover + 'static>(
     let fleet = Rc::new(Fleet::new(array, limits.bytes_per_s));
     let crossed_bytes = fleet.crossed_bytes();
     let (mover, kept, found) = (Rc::new(mover), BTreeMap::new(), Repaired::default());
-    let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found };
+    let begun = now();
+    let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found, begun };
     let work = repair.survey(entries).await?;
     for ((_, name), stripes) in work {
         if !limits.stop.get() {
@@ -134,6 +136,7 @@ struct Repair<'a, M> {
     /// States of pieces of objects that were worked on, and the placement to which they belong.
     kept: BTreeMap<ObjectId, (Placement, Vec<State>)>,
     found: Repaired,
+    begun: Instant,
 }
 
 impl<M: Mover + 'static> Repair<'_, M> {
@@ -228,14 +231,16 @@ impl<M: Mover + 'static> Repair<'_, M> {
                     return Ok(None);
                 }
             }
+            let settled = subject.unwritten.take();
             let subject = Subject::new(&self.fleet, &entry, &presence);
+            if let Some(subject) = &subject {
+                subject.unwritten.borrow_mut().extend(settled);
+                subject.looked.set(looked);
+            }
             if let (Some(subject), Some((placement, states))) = (&subject, self.kept.get(&entry.id))
                 && *placement == entry.placement
             {
                 subject.remember(states);
-            }
-            if let Some(subject) = &subject {
-                subject.looked.set(looked);
             }
             return Ok(subject.map(Rc::new));
         }
@@ -295,6 +300,9 @@ impl<M: Mover + 'static> Repair<'_, M> {
             match done.await {
                 Ok(fixed) => {
                     (self.limits.progress)(fixed.bytes);
+                    if fixed.rebuilt > 0 {
+                        self.found.rebuilt_after = self.begun.elapsed();
+                    }
                     self.found.rebuilt += fixed.rebuilt;
                     self.found.rebuilt_bytes += fixed.rebuilt_bytes;
                     self.found.by_drives += fixed.by_drives;
@@ -335,7 +343,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
             }
         };
         match revise(self.array, &subject.entry, change).await {
-            Ok(Revised::Done(_)) => {}
+            Ok(Revised::Done(_)) => self.unmark(subject).await,
             // Pieces were checked at places that are no longer theirs.
             Ok(Revised::Moved) => subject.forget(),
             // Too few drives vote for this name. They are among those that the result names.
@@ -347,6 +355,17 @@ impl<M: Mover + 'static> Repair<'_, M> {
             }
         }
         Ok(())
+    }
+
+    /// Deletes the marks of drives to which all chunks were written again.
+    async fn unmark(&self, subject: &Subject) {
+        for index in subject.written_again() {
+            let Some(drive) = self.fleet.drive(index) else { continue };
+            match extent::unmark_unwritten(drive, subject.entry.id).await {
+                Ok(()) => drop(subject.unwritten.borrow_mut().remove(&index)),
+                Err(error) => self.fleet.lose(index, &error),
+            }
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Presence {
     keys: BTreeMap<usize, BTreeSet<Key>>,
     /// For each member of an object on blocks: its units in order, true if they are its own.
     units: Vec<Vec<bool>>,
+    /// Drives on which the object's blocks are marked as not all written.
+    unwritten: BTreeSet<usize>,
 }
 
 impl Presence {
@@ -47,6 +49,13 @@ impl Presence {
                 }
             }
             presence.units.push(own);
+            if let Some(drive) = fleet.drive(index) {
+                match extent::is_unwritten(drive, entry.id).await {
+                    Ok(false) => {}
+                    Ok(true) => drop(presence.unwritten.insert(index)),
+                    Err(error) => fleet.lose(index, &error),
+                }
+            }
         }
         presence
     }
@@ -71,6 +80,11 @@ impl Presence {
     pub(super) fn has_unit(&self, member: usize, byte: u64) -> bool {
         let unit = usize::try_from(byte / UNIT_BYTES).unwrap_or(usize::MAX);
         self.units.get(member).and_then(|units| units.get(unit)).copied().unwrap_or(false)
+    }
+
+    /// Returns the drives on which the object's blocks are marked as not all written.
+    pub(super) fn unwritten(&self) -> &BTreeSet<usize> {
+        &self.unwritten
     }
 
     /// Returns the positions of a member's units that are not the object's.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use super::fleet::Fleet;
 use super::presence::Presence;
@@ -47,6 +48,9 @@ pub struct Repaired {
     pub rebuilt: u64,
     /// Bytes of these pieces.
     pub rebuilt_bytes: u64,
+    /// Time from the start of the repair until the last of them was found good; zero if none was
+    /// rebuilt. What other pieces take to be compared is not in it.
+    pub rebuilt_after: Duration,
     /// Number of those that went from drive to drive.
     pub by_drives: u64,
     /// Bytes that crossed the network between drives and host, in both directions.

@@ -4,6 +4,7 @@
 //! compared it with its digest, and one that was rebuilt only after its own drive has.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use csd_kernels::erasure::Code;
@@ -42,6 +43,8 @@ pub(super) struct Subject {
     pub(super) looked: Cell<Instant>,
     /// True once the object is known to be removed.
     pub(super) is_gone: Cell<bool>,
+    /// Drives on which its blocks are marked as not all written.
+    pub(super) unwritten: RefCell<BTreeSet<usize>>,
 }
 
 impl Subject {
@@ -59,6 +62,7 @@ impl Subject {
             stripes,
             looked: Cell::new(now()),
             is_gone: Cell::new(false),
+            unwritten: RefCell::new(presence.unwritten().clone()),
         };
         for stripe in 0..subject.stripes.count() {
             for number in subject.stripes.pieces(stripe) {
@@ -187,6 +191,18 @@ impl Subject {
     /// Forgets what was found.
     pub(super) fn forget(&self) {
         self.states.borrow_mut().fill(State::Unknown);
+    }
+
+    /// Returns the drives whose blocks are marked as not all written although all chunks there are
+    /// good.
+    pub(super) fn written_again(&self) -> Vec<usize> {
+        let is_bad = |(stripe, number): (u32, usize)| {
+            let is_on_blocks = matches!(self.spot(stripe, number), Spot::Blocks(_));
+            is_on_blocks && self.state(stripe, number) != State::Good
+        };
+        let bad = self.all().filter(|piece| is_bad(*piece));
+        let bad: BTreeSet<usize> = bad.map(|(stripe, number)| self.drive(stripe, number)).collect();
+        self.unwritten.borrow().difference(&bad).copied().collect()
     }
 
     /// Returns the pieces of a stripe in this state whose drives take part.

@@ -3,7 +3,9 @@
 //! An emptied drive gives its units to the next object that asks. So before chunks are written to
 //! blocks again, their units are claimed again; for a unit that another object has by now, a new
 //! one is claimed. The entry then lists the new units, and the chunks in them as missing: they
-//! count again once they are written.
+//! count again once they are written. Runs in the drive look at the claims, and some have read the
+//! entry before; for them the drive gets a mark before the first claim
+//! ([`extent::mark_unwritten`]).
 
 use std::rc::Rc;
 
@@ -37,8 +39,15 @@ pub(super) async fn settle(
             continue;
         }
         is_settled = false;
-        match claim(array, drive, entry, units, &foreign).await {
-            Ok(claimed) => *units = claimed,
+        let claimed = match extent::mark_unwritten(drive, entry.id).await {
+            Ok(()) => claim(array, drive, entry, units, &foreign).await,
+            Err(error) => Err(error),
+        };
+        match claimed {
+            Ok(claimed) => {
+                *units = claimed;
+                subject.unwritten.borrow_mut().insert(drive.index);
+            }
             // Nothing is written to units that are not the object's.
             Err(error) => fleet.lose(drive.index, &error),
         }

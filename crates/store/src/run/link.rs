@@ -2,7 +2,8 @@
 //!
 //! Programs are idempotent: an execution whose completion is unknown is run again. A drive may have
 //! been restarted in the meantime, so the contents of its memory are sent again. Invariant: a drive
-//! that does not return within [`TRIES`] attempts, or is lost more often than that, stays lost.
+//! that does not return within [`TRIES`] attempts, returns with another medium, or is lost more
+//! often than that, stays lost.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -149,6 +150,10 @@ impl Link {
             sleep(pause).await;
             pause *= 3;
             if let Ok(drive) = self.plan.connect(self.index, &self.options).await {
+                let former = self.connected();
+                if former.is_some_and(|former| former.nguid != drive.nguid) {
+                    break;
+                }
                 self.crossed.set(self.crossed_bytes());
                 self.drive.replace(Some(Rc::new(drive)));
                 self.renewals.set(renewals + 1);

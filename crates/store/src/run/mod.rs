@@ -39,6 +39,7 @@ pub use lease::{MemoryLease, PATIENCE};
 pub use ledger::Partial;
 pub use rank::Ranks;
 pub use target::{OutputObject, difference};
+pub use units::check_blocks;
 
 /// Mode of a run: the side that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,90 @@
+//! A repair that writes an emptied drive's blocks again is killed at any step. A run in the drive
+//! takes the blocks for the object's own only if they hold its chunks, also if it has read the
+//! object's entry before the repair began.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_store::array::{Array, GUARDED};
+use csd_store::catalogue::{Entry, Placement, rebuild};
+use csd_store::error::Error;
+use csd_store::repair::{self, Limits};
+use csd_store::{object, run};
+
+use super::Lane;
+use super::history::CHUNK_BYTES;
+use super::pace::{EMPTIED, ask, begin, empty, put};
+use super::pieces::first_byte;
+
+/// Time until the host is killed at the first step; later ones grow with the square, because units
+/// are claimed at the beginning.
+const STEP: Duration = Duration::from_micros(100);
+/// The byte of which the object's chunks are full.
+const BYTE: u8 = 7;
+
+async fn repair(array: &Array, entry: Entry) {
+    let limits = Limits {
+        on: repair::On::Host,
+        bytes_per_s: None,
+        stop: Rc::new(Cell::new(false)),
+        total: Rc::new(|_| {}),
+        progress: Arc::new(|_| {}),
+    };
+    let found = repair::repair(array, &[entry], &limits).await.expect("repairs");
+    assert!(found.is_whole(), "{found:?}");
+}
+
+/// Returns true if a run would read the blocks of the drive that was emptied, which then hold the
+/// object's chunks.
+async fn counts(array: &Array, entry: &Entry) -> bool {
+    let drive = array.drive(EMPTIED).expect("it is up");
+    let is_it = |member: &u16| usize::from(*member) == EMPTIED;
+    let member = entry.members.iter().position(is_it).expect("on all drives");
+    match run::check_blocks(std::slice::from_ref(entry), member, drive).await {
+        Ok(()) => {}
+        Err(Error::Corrupt { .. }) => return false,
+        Err(error) => panic!("{error}"),
+    }
+    let Placement::Block(extents) = &entry.placement else { panic!("on blocks") };
+    let layout = entry.layout();
+    for chunk in (0..layout.chunks()).filter(|chunk| layout.member(*chunk) == member) {
+        let at = first_byte(&layout, extents, chunk);
+        let read = drive.block.read(at, usize::try_from(CHUNK_BYTES).unwrap()).await;
+        let read = read.expect("blocks are read");
+        assert!(read.iter().all(|byte| *byte == BYTE), "chunk {chunk} is not the object's");
+    }
+    true
+}
+
+#[test]
+fn blocks_count_as_the_objects_own_only_when_all_are_written() {
+    let mut lane = Lane::new(0, GUARDED);
+    lane.start_drives();
+    let before = ask(&lane, 0, async |array| put(&array, "object", BYTE).await);
+    let (mut step, mut refused, mut counted) = (0, 0, 0);
+    loop {
+        empty(&mut lane);
+        ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+        let entry = before.clone();
+        let told = begin(&lane, 0, async move |array| repair(&array, entry).await);
+        lane.world.run_for(STEP * step * step);
+        lane.world.crash(lane.hosts[0]);
+        let early = before.clone();
+        let count = ask(&lane, 1, async move |array| {
+            let now = object::lookup(&array, "object").await.expect("it is there");
+            [counts(&array, &early).await, counts(&array, &now).await]
+        });
+        let is_done = told.take().is_some();
+        assert!(!is_done || count == [true; 2], "a repair that has ended leaves a mark");
+        refused += count.iter().filter(|counts| !**counts).count();
+        counted += count.iter().filter(|counts| **counts).count();
+        step += 1;
+        if is_done {
+            break;
+        }
+    }
+    println!("array: blocks were refused at {refused} looks and counted at {counted}");
+    assert!(refused > 20 && counted > 1, "{refused}, {counted}");
+}
