@@ -322,6 +322,36 @@ static void wrong_secret(void)
 	EXPECT(csd_kv_open(url, &opts, &ns), -EINVAL);
 }
 
+/* Fills the namespace; it takes values again after a Delete. */
+static void full(void)
+{
+	csd_kv_ns *ns = opened();
+	static char value[200000];
+	char key[8];
+	int error = 0, stored = 0;
+	struct seen seen = {0};
+	csd_kv_qpair *qpair;
+
+	for (; stored < 10000; stored++) {
+		snprintf(key, sizeof(key), "k%d", stored);
+		error = csd_kv_store_wait(ns, key, strlen(key), value, sizeof(value), 0);
+		if (error)
+			break;
+	}
+	EXPECT(error, -ENOSPC);
+	EXPECT(strstr(csd_kv_last_error(), "capacity exceeded") != NULL, 1);
+	EXPECT(stored > 100, 1);
+	EXPECT(csd_kv_exist_wait(ns, key, strlen(key)), -ENOENT);
+	EXPECT(csd_kv_qpair_alloc(&qpair), 0);
+	EXPECT(csd_kv_store(ns, qpair, key, strlen(key), value, sizeof(value), note, &seen, 0), 0);
+	reap(qpair, &seen, 1);
+	EXPECT(seen.last, -ENOSPC);
+	EXPECT(seen.status, 0x81);
+	EXPECT(csd_kv_delete_wait(ns, "k0", 2), 0);
+	EXPECT(csd_kv_store_wait(ns, key, strlen(key), value, sizeof(value), 0), 0);
+	EXPECT(csd_kv_close(ns), 0);
+}
+
 /* Returns bytes that differ from place to place. */
 static char *some_bytes(size_t len)
 {
@@ -465,7 +495,7 @@ int main(int argc, char **argv)
 		{"blocking", blocking}, {"small_buffer", small_buffer}, {"listing", listing},
 		{"submitting", submitting}, {"threads", threads}, {"closed", closed},
 		{"forked", forked}, {"exiting", exiting}, {"wrong_secret", wrong_secret},
-		{"gone", gone}, {"objects", objects},
+		{"gone", gone}, {"objects", objects}, {"full", full},
 	};
 
 	if (argc != 3)

@@ -174,6 +174,11 @@ fn a_buffer_that_is_too_small_is_not_overrun() {
 }
 
 #[test]
+fn a_full_namespace_is_an_error_until_a_key_is_deleted() {
+    check("full");
+}
+
+#[test]
 fn keys_are_listed() {
     check("listing");
 }

@@ -10,7 +10,7 @@ use csd_drive::media::Losses;
 use csd_initiator::{Controller, Kv, Options};
 
 use crate::writer::{Changes, Load, compare, write_until_lost};
-use crate::{Simulation, seeds};
+use crate::{Lived, Simulation, seeds};
 
 const LIVES: usize = 4;
 
@@ -67,10 +67,7 @@ impl Cached {
             .on_host(move |address, _| write_until_lost(address, load, Rc::clone(&order), || {}));
         let most_us = if load.is_heavy { 500_000 } else { 80_000 };
         simulation.world.run_for(Duration::from_micros(simulation.draw(1_000..most_us)));
-        let shared = simulation.shared.take().expect("the drive ran");
-        simulation.cleaned += shared.segments.cleaned_count();
-        simulation.checkpoints += shared.segments.checkpoint_count();
-        simulation.shared_groups += shared.segments.shared_group_count();
+        simulation.count_life();
         // The power goes, or only the process: then every write is there.
         let is_power = simulation.draw(0..4) > 0;
         simulation.world.crash(simulation.drive);
@@ -88,9 +85,7 @@ impl Cached {
         Met {
             kept: order.kept,
             lost: order.lost,
-            cleaned: simulation.cleaned,
-            checkpoints: simulation.checkpoints,
-            shared_groups: simulation.shared_groups,
+            lived: simulation.lived,
             losses: simulation.disk.losses(),
         }
     }
@@ -101,9 +96,7 @@ impl Cached {
 struct Met {
     kept: u64,
     lost: u64,
-    cleaned: u64,
-    checkpoints: u64,
-    shared_groups: u64,
+    lived: Lived,
     losses: Losses,
 }
 
@@ -113,13 +106,12 @@ fn hosts_of_a_volatile_cache_find_a_prefix_and_all_that_was_flushed() {
     for met in seeds::each(seeds(), |seed| Cached::new(seed).run()) {
         all.kept += met.kept;
         all.lost += met.lost;
-        all.cleaned += met.cleaned;
-        all.checkpoints += met.checkpoints;
-        all.shared_groups += met.shared_groups;
+        all.lived.add(met.lived);
         all.losses.add(met.losses);
     }
     let count = seeds().count();
     println!("volatile cache: {count} seeds: {all:?}");
-    let met = [all.kept, all.lost, all.cleaned, all.checkpoints, all.shared_groups];
+    let lived = all.lived;
+    let met = [all.kept, all.lost, lived.cleaned, lived.checkpoints, lived.shared_groups];
     assert!(met.iter().all(|count| *count > 20) || count < 50, "{all:?}");
 }

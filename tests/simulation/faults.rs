@@ -147,6 +147,19 @@ fn a_flipped_bit_in_a_value_is_an_error_and_never_wrong_data() {
 }
 
 #[test]
+fn a_flipped_bit_in_the_header_of_an_empty_value_is_an_error() {
+    with_drive(4, |controller, faulty| async move {
+        let kv = Kv::open(&controller, 2).unwrap();
+        kv.store(&key(1), Vec::new(), 0).await.unwrap();
+        faulty.set(FaultConfig { flipped_reads_ppm: ALWAYS, ..FaultConfig::default() });
+        assert_eq!(status(kv.retrieve(&key(1), 64).await), Status::UNRECOVERED_ERROR);
+        faulty.set(FaultConfig::default());
+        let found = kv.retrieve(&key(1), 64).await.unwrap().expect("it exists");
+        assert!(found.is_empty());
+    });
+}
+
+#[test]
 fn store_newer_goes_by_the_version_and_replaces_what_it_cannot_read_only_to_mend_it() {
     let versioned = |version: u64, fill: u8| {
         let mut value = vec![fill; 100];

@@ -18,7 +18,7 @@ use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 
 use crate::linear::{self, Ask, Content, EMPTY, Operation, Told, When, has_version};
 use crate::words::words;
-use crate::{DRIVE, NQN, Simulation, seeds};
+use crate::{DRIVE, Lived, NQN, Simulation, seeds};
 
 const HOSTS: usize = 3;
 const CONNECTIONS: usize = 2;
@@ -48,9 +48,7 @@ struct Met {
     lost_connections: u64,
     cuts: u64,
     cuts_in_recovery: u64,
-    cuts_while_cleaning: u64,
-    cleaned: u64,
-    checkpoints: u64,
+    lived: Lived,
 }
 
 impl Met {
@@ -66,9 +64,7 @@ impl Met {
         self.lost_connections += other.lost_connections;
         self.cuts += other.cuts;
         self.cuts_in_recovery += other.cuts_in_recovery;
-        self.cuts_while_cleaning += other.cuts_while_cleaning;
-        self.cleaned += other.cleaned;
-        self.checkpoints += other.checkpoints;
+        self.lived.add(other.lived);
     }
 }
 
@@ -385,6 +381,7 @@ impl Simulation {
         self.wait("the last reads", || read.borrow().is_some());
         let is_read = read.take() == Some(Ok(()));
         let mut known = known.borrow_mut();
+        known.met.lived = self.lived;
         known.check()?;
         if is_read { Ok(known.met) } else { Err("the last reads had no answer".into()) }
     }
@@ -423,12 +420,6 @@ impl Simulation {
     }
 
     fn power_cut(&mut self, known: &Shared) {
-        if let Some(shared) = self.shared.take() {
-            let met = &mut known.borrow_mut().met;
-            met.cuts_while_cleaning += u64::from(shared.segments.is_cleaning());
-            met.cleaned += shared.segments.cleaned_count();
-            met.checkpoints += shared.segments.checkpoint_count();
-        }
         self.cut();
         known.borrow_mut().met.cuts += 1;
         known.borrow_mut().dropped(None);
@@ -453,8 +444,8 @@ fn keys_of_several_hosts_are_linearisable() {
         met.refused.iter().all(|refused| *refused > count),
         met.lost_answers > 4 * count,
         met.lost_and_read > count / 4,
-        met.cuts_in_recovery > 0 && met.cuts_while_cleaning > 0,
-        met.cleaned > count && met.checkpoints > count,
+        met.cuts_in_recovery > 0 && met.lived.ends_in_cleaning > 0,
+        met.lived.cleaned > count && met.lived.checkpoints > count,
     ];
     assert!(is_met.iter().all(|is_met| *is_met) || count < 50, "{is_met:?}: {met:?}");
 }

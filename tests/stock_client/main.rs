@@ -16,6 +16,7 @@ mod memory;
 mod programs;
 mod spdk;
 mod strangers;
+mod values;
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;

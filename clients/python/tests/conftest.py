@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 CSD = Path(os.environ.get("CSD", ROOT / "target/debug/csd"))
+HOST_NQN = "nqn.2026-11.io.csdstore:host"
 
 
 class Drive:
@@ -36,6 +37,19 @@ class Drive:
         """End it."""
         self.process.terminate()
         self.process.wait()
+
+
+def secrets_files(folder: Path) -> tuple[Path, Path]:
+    """Write a host's secrets file, and one with another secret."""
+    secret = "01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"
+
+    def file(name: str, secret: str) -> Path:
+        path = folder / name
+        path.touch(mode=0o600)
+        path.write_text(f"host {HOST_NQN} DHHC-1:{secret}\n")
+        return path
+
+    return file("right", secret), file("wrong", secret.replace("01:", "00:", 1))
 
 
 def together(works: Iterable[Callable[[], None]]) -> None:

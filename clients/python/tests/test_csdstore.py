@@ -9,7 +9,7 @@ from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import Drive, together
+from conftest import HOST_NQN, Drive, secrets_files, together
 
 
 def test_it_is_a_mapping_of_values_of_any_length(drive: Drive) -> None:
@@ -139,6 +139,22 @@ def test_an_event_loop_has_many_operations_under_way(drive: Drive) -> None:
     asyncio.run(work())
 
 
+def test_a_full_drive_is_an_error_until_a_key_is_deleted(drive: Drive) -> None:
+    """The value that did not fit is not there; after a Delete it fits."""
+    value = bytes(200_000)
+    stored = 0
+    with csdstore.connect(drive.url) as kv:
+        with pytest.raises(csdstore.Error, match="capacity exceeded"):
+            while stored < 10_000:
+                kv.put_value(f"k{stored}", value)
+                stored += 1
+        assert stored > 100
+        assert not kv.exists(f"k{stored}")
+        assert kv.delete_value("k0")
+        kv.put_value(f"k{stored}", value)
+        assert kv.get_value(f"k{stored}") == value
+
+
 def test_a_drive_that_is_gone_is_an_error(drive: Drive) -> None:
     """The call ends, and says that the connection is lost."""
     with csdstore.connect(drive.url, tries=0) as kv:
@@ -165,21 +181,12 @@ def test_a_drive_that_is_back_is_reached_again(tmp_path: Path) -> None:
 
 def test_a_host_proves_its_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The right secret is taken as an argument or from the environment; others are refused."""
-    host = "nqn.2026-11.io.csdstore:host"
-    secret = "01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"
-
-    def file(name: str, secret: str) -> Path:
-        path = tmp_path / name
-        path.touch(mode=0o600)
-        path.write_text(f"host {host} DHHC-1:{secret}\n")
-        return path
-
-    right, wrong = file("right", secret), file("wrong", secret.replace("01:", "00:", 1))
+    right, wrong = secrets_files(tmp_path)
     drive = Drive("--secrets", str(right))
     try:
         with csdstore.connect(drive.url, secrets=right) as kv:
             kv["k"] = b"v"
-        for settings in ({"secrets": wrong}, {"host_nqn": host}):
+        for settings in ({"secrets": wrong}, {"host_nqn": HOST_NQN}):
             with pytest.raises(csdstore.Error, match=r"secret|authenticat"):
                 csdstore.connect(drive.url, **settings)
         with pytest.raises(ValueError, match="none"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import Array, together
+from conftest import HOST_NQN, Array, secrets_files, together
 
 fsspec = pytest.importorskip("fsspec")
 CHUNK = 1 << 20
@@ -213,6 +213,26 @@ def test_wrong_use_is_an_error_in_words(fs, stored: Array, tmp_path: Path) -> No
     other.close()
     with pytest.raises(csdstore.Closed):
         other.cat_file("x")
+
+
+def test_a_host_proves_its_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secrets file of `secrets` is taken; another one, none and a missing one are refused."""
+    right, wrong = secrets_files(tmp_path)
+    monkeypatch.setenv("CSD_SECRETS", str(right))
+    array = Array(tmp_path, "memory")
+    monkeypatch.delenv("CSD_SECRETS")
+    try:
+        fs = fsspec.filesystem("csd", array=str(array.file), secrets=str(right))
+        fs.pipe_file("x", b"1")
+        assert fs.cat_file("x") == b"1"
+        for settings in ({"secrets": str(wrong)}, {"host_nqn": HOST_NQN}):
+            other = fsspec.filesystem("csd", array=str(array.file), **settings)
+            with pytest.raises(csdstore.Error, match=r"secret|authenticat"):
+                other.cat_file("x")
+        with pytest.raises(ValueError, match="none"):
+            fsspec.filesystem("csd", array=str(array.file), secrets=str(tmp_path / "none"))
+    finally:
+        array.csd("array", "down")
 
 
 def test_the_environment_names_the_array(stored: Array, monkeypatch: pytest.MonkeyPatch) -> None:

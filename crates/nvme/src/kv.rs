@@ -20,7 +20,7 @@ layout! {
         size / set_size: u32 @ 40,
         /// Key length in bytes; 0 in List starts from the beginning.
         key_length / set_key_length: u8 @ 44,
-        /// Options of Store and Retrieve.
+        /// Options of Store and Retrieve; zero in others.
         options / set_options: u8 @ 45,
         /// Key bytes 8 to 15.
         key_high / set_key_high: [8] @ 56,
@@ -33,6 +33,8 @@ pub const STORE_IF_EXISTS: u8 = 1 << 0;
 pub const STORE_IF_ABSENT: u8 = 1 << 1;
 /// Store option: the controller shall not compress.
 pub const STORE_NO_COMPRESSION: u8 = 1 << 2;
+/// Retrieve option: the value as it is stored, not decompressed.
+pub const RETRIEVE_RAW: u8 = 1 << 0;
 /// Store option that makes the command Store Newer, of this vendor: only if the value's version is
 /// higher than that of the value that the key has. A value with this version, byte for byte the
 /// same, counts as stored. On the wire it is the opcode, not an option.
@@ -140,22 +142,12 @@ impl Command {
             return Err(Status::INVALID_FIELD);
         }
         let view = KvCommand::from_bytes(*sqe.as_bytes());
-        let size = view.size();
+        let (size, options) = (view.size(), view.options());
+        check_options(Kv(sqe.opcode()), options)?;
         match Kv(sqe.opcode()) {
             Kv::FLUSH => Ok(Self::Flush),
-            Kv::STORE => {
-                let options = view.options();
-                let both = STORE_IF_EXISTS | STORE_IF_ABSENT;
-                if options & both == both || options & !(both | STORE_NO_COMPRESSION) != 0 {
-                    return Err(Status::INVALID_FIELD);
-                }
-                Ok(Self::Store { key: Key::of(&view)?, size, options })
-            }
+            Kv::STORE => Ok(Self::Store { key: Key::of(&view)?, size, options }),
             Kv::STORE_NEWER => {
-                let options = view.options();
-                if options & !(STORE_MENDS | STORE_NO_COMPRESSION) != 0 {
-                    return Err(Status::INVALID_FIELD);
-                }
                 Ok(Self::Store { key: Key::of(&view)?, size, options: options | STORE_IF_NEWER })
             }
             Kv::RETRIEVE => Ok(Self::Retrieve { key: Key::of(&view)?, size }),
@@ -166,6 +158,21 @@ impl Command {
             _ => Err(Status::INVALID_OPCODE),
         }
     }
+}
+
+/// Refuses options that a command does not have, and those that contradict each other.
+fn check_options(opcode: Kv, options: u8) -> Result<(), Status> {
+    let both = STORE_IF_EXISTS | STORE_IF_ABSENT;
+    let known = match opcode {
+        Kv::STORE if options & both == both => return Err(Status::INVALID_FIELD),
+        Kv::STORE => both | STORE_NO_COMPRESSION,
+        Kv::STORE_NEWER => STORE_MENDS | STORE_NO_COMPRESSION,
+        Kv::RETRIEVE => RETRIEVE_RAW,
+        Kv::LIST | Kv::DELETE | Kv::EXIST => 0,
+        // It has no options, or is no command at all.
+        _ => u8::MAX,
+    };
+    if options & !known == 0 { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
 fn command(opcode: Kv, nsid: u32, key: Option<&Key>, size: u32, options: u8) -> Sqe {
@@ -304,6 +311,25 @@ mod tests {
         // They are no options of Store.
         let sqe = command(Kv::STORE, 3, Some(&key), 100, STORE_MENDS);
         assert_eq!(Command::parse(&sqe), Err(Status::INVALID_FIELD));
+    }
+
+    #[test]
+    fn commands_refuse_options_that_are_not_theirs() {
+        let key = Key::new(b"k").unwrap();
+        for (opcode, known) in [
+            (Kv::STORE, 0b111),
+            (Kv::RETRIEVE, RETRIEVE_RAW),
+            (Kv::LIST, 0),
+            (Kv::DELETE, 0),
+            (Kv::EXIST, 0),
+        ] {
+            for bit in 0..8 {
+                let parsed = Command::parse(&command(opcode, 2, Some(&key), 100, 1 << bit));
+                let is_known = known >> bit & 1 == 1;
+                assert_eq!(parsed.is_ok(), is_known, "{opcode:?}, bit {bit}: {parsed:?}");
+                assert!(is_known || parsed == Err(Status::INVALID_FIELD));
+            }
+        }
     }
 
     #[test]

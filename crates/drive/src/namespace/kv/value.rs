@@ -142,7 +142,8 @@ impl Value {
     }
 
     /// Reads the next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
-    /// tailroom; `None` after the last. The last piece is returned only if the checksum holds.
+    /// tailroom; `None` after the last. The last piece is returned only if the checksum holds, and
+    /// the `None` of a value without bytes only if the record's header does.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`].
@@ -154,6 +155,10 @@ impl Value {
     ) -> Result<Option<Buffer>, Status> {
         let left = (self.bytes() - self.read) as usize;
         if left == 0 {
+            if self.bytes() == 0 {
+                // No piece brings the header of this record with it.
+                self.commit().await?;
+            }
             return Ok(None);
         }
         let buffer = self.read_at(self.read, left.min(most), (head, tail)).await?;

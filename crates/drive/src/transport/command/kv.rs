@@ -96,8 +96,10 @@ async fn retrieve(request: &Request, at: (u16, Key), size: u32) -> Result<Done, 
         // The value's size is the result: the response capsule is always sent.
         request.send_data(offset, piece, sent == wanted, false);
     }
-    // A part is right only if the checksum of the whole value holds.
-    while wanted > 0 && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
+    // A part is right only if the checksum of the whole value holds, and an empty value only if its
+    // header does.
+    let is_checked = wanted > 0 || whole == 0;
+    while is_checked && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
     core.count_read(u64::from(wanted));
     Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
 }
