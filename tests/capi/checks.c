@@ -326,7 +326,7 @@ static void wrong_secret(void)
 static void full(void)
 {
 	csd_kv_ns *ns = opened();
-	static char value[200000];
+	static char value[50000];
 	char key[8];
 	int error = 0, stored = 0;
 	struct seen seen = {0};

@@ -17,6 +17,7 @@ use csd_reactor::sim::MachineId;
 use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 
 use crate::linear::{self, Ask, Content, EMPTY, Operation, Told, When, has_version};
+use crate::lives::keys_in;
 use crate::words::words;
 use crate::{DRIVE, Lived, NQN, Simulation, seeds};
 
@@ -163,8 +164,10 @@ impl History {
     }
 }
 
+/// Returns a key; each two of them, one of each namespace, share a shard.
 fn key(number: usize) -> Key {
-    Key::new(&[b"abcd"[number], 7, 7][..1 + number / 2]).unwrap()
+    let nsid = u16::try_from(NAMESPACES[number % 2]).unwrap();
+    keys_in(nsid, number / 2).nth(number % 2).unwrap()
 }
 
 /// Returns the bytes of a content: its first word identifies it, the second is its version.

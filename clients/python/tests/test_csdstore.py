@@ -141,7 +141,7 @@ def test_an_event_loop_has_many_operations_under_way(drive: Drive) -> None:
 
 def test_a_full_drive_is_an_error_until_a_key_is_deleted(drive: Drive) -> None:
     """The value that did not fit is not there; after a Delete it fits."""
-    value = bytes(200_000)
+    value = bytes(50_000)
     stored = 0
     with csdstore.connect(drive.url) as kv:
         with pytest.raises(csdstore.Error, match="capacity exceeded"):
