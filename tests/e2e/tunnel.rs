@@ -62,6 +62,8 @@ struct Plan {
     drives: [String; 2],
     /// Address of the network that is no drive's.
     forged: String,
+    /// Address of the network that neither the host nor a drive has.
+    unassigned: String,
     /// Address of another network.
     elsewhere: &'static str,
     /// Length of the network's prefix.
@@ -71,8 +73,9 @@ struct Plan {
 impl Plan {
     /// Names the addresses of a network, each by its last part.
     fn new(network: &str, bits: u8, elsewhere: &'static str) -> Self {
-        let [host, first, second, forged] = [1, 2, 3, 9].map(|last| format!("{network}{last}"));
-        Self { host, drives: [first, second], forged, elsewhere, bits }
+        let [host, first, second, forged, unassigned] =
+            [1, 2, 3, 9, 99].map(|last| format!("{network}{last}"));
+        Self { host, drives: [first, second], forged, unassigned, elsewhere, bits }
     }
 }
 
@@ -86,7 +89,7 @@ fn drives_reach_each_other_through_the_host_in_no_name_but_their_own() {
 }
 
 fn reach_each_other(test: &str, plan: &Plan) {
-    let Some(namespaces) = Namespaces::new(test, 3) else { return };
+    let Some(namespaces) = Namespaces::new(test, 4) else { return };
     let network = |address: &str| format!("{address}/{}", plan.bits);
     let outside = network(&plan.host);
     let drives = plan.drives.each_ref().map(|address| {
@@ -122,6 +125,7 @@ fn reach_each_other(test: &str, plan: &Plan) {
     let setting = namespaces.within(0, || fs::read_to_string(everywhere).unwrap());
     assert_eq!(setting.trim(), "0", "forwarding is on for the tunnel's devices alone");
     only_its_own_packets(&namespaces, plan);
+    nothing_leaves_the_tunnel(&namespaces, plan);
 }
 
 /// Sends packets that the host's end drops, then one that it takes: packets do not overtake.
@@ -143,6 +147,44 @@ fn only_its_own_packets(namespaces: &Namespaces, plan: &Plan) {
     let mut packet = [0; 16];
     let (length, sender) = host.recv_from(&mut packet).unwrap();
     assert_eq!(&packet[..length], b"own", "from {sender}");
+}
+
+/// The host gets a default route, to a machine that takes whatever comes. Neither this machine gets
+/// a drive's packet to an unassigned address, nor a drive the host's.
+fn nothing_leaves_the_tunnel(namespaces: &Namespaces, plan: &Plan) {
+    let (any, whole, nodad, networks, beyond) = match plan.host.contains(':') {
+        true => ("[::]", 128, " nodad", ["fd99::1/64", "fd99::2/64"], "fd99::2"),
+        false => ("0.0.0.0", 32, "", ["192.168.9.1/24", "192.168.9.2/24"], "192.168.9.2"),
+    };
+    let peer = format!("link add out type veth peer name out netns {}", namespaces.name(3));
+    namespaces.ip(0, &peer).unwrap();
+    for (number, network) in [0, 3].into_iter().zip(networks) {
+        namespaces.ip(number, "link set out up").unwrap();
+        namespaces.ip(number, &format!("addr add {network} dev out{nodad}")).unwrap();
+    }
+    namespaces.ip(0, &format!("route add default via {beyond} dev out")).unwrap();
+    namespaces.ip(3, "route add default dev out").unwrap();
+    namespaces.ip(3, "link set lo up").unwrap();
+    namespaces.ip(3, &format!("addr add {}/{whole} dev lo{nodad}", plan.unassigned)).unwrap();
+    namespaces.ip(1, &format!("addr add {}/{whole} dev csd0{nodad}", plan.unassigned)).unwrap();
+    let at = |address: &str, port| SocketAddr::new(address.parse().unwrap(), port);
+    let takes_all = |number| namespaces.udp(number, format!("{any}:7002").parse().unwrap());
+    let [host, drive, machine] = [0, 1, 3].map(takes_all);
+    let first = |socket: &std::net::UdpSocket| {
+        let mut packet = [0; 16];
+        let (length, _) = socket.recv_from(&mut packet).unwrap();
+        String::from_utf8_lossy(&packet[..length]).into_owned()
+    };
+    // Packets do not overtake.
+    let own = namespaces.udp(2, at(&plan.drives[1], 0));
+    own.send_to(b"out", at(&plan.unassigned, 7002)).unwrap();
+    own.send_to(b"to the host", at(&plan.host, 7002)).unwrap();
+    assert_eq!(first(&host), "to the host");
+    host.send_to(b"out", at(&plan.unassigned, 7002)).unwrap();
+    host.send_to(b"to the drive", at(&plan.drives[0], 7002)).unwrap();
+    assert_eq!(first(&drive), "to the drive");
+    host.send_to(b"beyond", at(beyond, 7002)).unwrap();
+    assert_eq!(first(&machine), "beyond");
 }
 
 #[test]

@@ -16,6 +16,9 @@ const LIST_BYTES: usize = FRAME_BYTES_MAX as usize;
 /// Bytes of a list and of one frame that may not fit.
 const ROOM_BYTES: usize = LIST_BYTES + FRAME_BYTES_MAX as usize;
 
+/// Place of the packet in a frame.
+const PACKET_AT: usize = LENGTH_BYTES + VIRTIO_NET_BYTES;
+
 /// Frames for the next Send, and at most one for the Send after it.
 #[derive(Default)]
 pub(super) struct Gathered {
@@ -44,9 +47,12 @@ impl Gathered {
                 self.list = Buffer::with_room(0, ROOM_BYTES, 0);
             }
             let frame = &mut self.list[self.used..];
-            let packet = LENGTH_BYTES..LENGTH_BYTES + VIRTIO_NET_BYTES + PACKET_BYTES_MAX;
-            let Some(length) = port.device.try_read(&mut frame[packet])? else { break };
-            let Some(bytes) = seal(frame, length) else {
+            let room = LENGTH_BYTES..PACKET_AT + PACKET_BYTES_MAX;
+            let Some(length) = port.device.try_read(&mut frame[room])? else { break };
+            let sealed = seal(frame, length);
+            let packet = &frame[PACKET_AT..LENGTH_BYTES + length.max(VIRTIO_NET_BYTES)];
+            let is_given = |_: &usize| port.gate.is_none_or(|gate| gate.gives(packet));
+            let Some(bytes) = sealed.filter(is_given) else {
                 port.count(|counts| counts.dropped += 1);
                 continue;
             };

@@ -1,12 +1,12 @@
-//! [`TunnelPort`]: a device of packets ([`Packets`]), and the rule for packets from a drive
-//! ([`Gate`]).
+//! [`TunnelPort`]: a device of packets ([`Packets`]), and the rule for packets between a host and a
+//! drive ([`Gate`]).
 
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 
-use csd_nvme::tunnel::Frame;
+use csd_nvme::tunnel::{Frame, VirtioNet};
 use csd_reactor::Stream;
 
 /// A device of packets with virtio-net headers: a TUN device that the reactor watches, or a
@@ -65,7 +65,7 @@ pub struct TunnelCounts {
 pub struct TunnelPort<D> {
     /// Device.
     pub device: D,
-    /// Rule for packets from the drive; without one all are taken.
+    /// Rule for packets from and to the drive; without one all are taken.
     pub gate: Option<Gate>,
     /// Counts of packets.
     pub counts: Cell<TunnelCounts>,
@@ -81,7 +81,8 @@ impl<D> TunnelPort<D> {
 
 /// Rule for the packets that a host takes from a drive: their source is the drive's address, and
 /// their destination is in the network of the tunnel. So a drive takes no other one's name, and
-/// reaches only the host and the drives that share the network.
+/// reaches only the host and the drives that share the network. A host gives a drive packets to its
+/// address alone: those to an unassigned address of the network end here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// Address of the drive's end.
@@ -96,6 +97,12 @@ impl Gate {
     pub fn admits(&self, frame: &Frame<'_>) -> bool {
         let (source, destination) = frame.addresses();
         source == self.drive && is_in(destination, self.network)
+    }
+
+    /// Returns true if the drive gets a sound packet of the host's device.
+    pub(super) fn gives(&self, packet: &[u8]) -> bool {
+        let (_, destination) = Frame { header: VirtioNet::zeroed(), packet }.addresses();
+        destination == self.drive
     }
 }
 
@@ -114,8 +121,6 @@ fn is_in(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use csd_nvme::tunnel::VirtioNet;
-
     use super::*;
 
     /// Returns the header of a packet from one address to another.
@@ -162,5 +167,8 @@ mod tests {
         assert!(!admits(&six, "fe80::1", "ff02::16"));
         assert!(admits(&gate("10.0.0.1", "10.0.0.0", 0), "10.0.0.1", "8.8.8.8"), "every one");
         assert!(!admits(&gate("10.0.0.1", "10.0.0.2", 32), "10.0.0.1", "10.0.0.3"));
+        assert!(four.gives(&packet("10.77.0.1", "10.77.0.2")));
+        assert!(!four.gives(&packet("10.77.0.1", "10.77.0.99")), "an address that no drive has");
+        assert!(!six.gives(&packet("fe80::1", "ff02::2")));
     }
 }

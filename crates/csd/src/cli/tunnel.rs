@@ -103,14 +103,16 @@ pub(crate) fn parse_network(text: &str) -> Result<(IpAddr, u8), String> {
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let bits: u8 = bits.parse().map_err(|_| wrong())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
-    if bits <= most { Ok((address, bits)) } else { Err(wrong()) }
+    if (1..=most).contains(&bits) { Ok((address, bits)) } else { Err(wrong()) }
 }
 
 #[test]
 fn networks_are_addresses_with_bits() {
     assert_eq!(parse_network("10.77.0.1/24"), Ok(([10, 77, 0, 1].into(), 24)));
     assert_eq!(parse_network("fd00::1/64"), Ok(("fd00::1".parse().unwrap(), 64)));
-    for wrong in ["", "10.77.0.1", "10.77.0.1/33", "fd00::1/129", "host/24", "10.77.0/24", "::/x"] {
+    for wrong in
+        ["", "10.77.0.1", "10.77.0.1/33", "fd00::1/129", "::1/0", "host/24", "10.77.0/24", "::/x"]
+    {
         assert!(parse_network(wrong).is_err(), "{wrong}");
     }
 }

@@ -1,7 +1,8 @@
 //! [`Device`]: a TUN device with offload, in any network namespace.
 //!
 //! A host's device is a link to one address. So several of them share the tunnel's network, and
-//! packets of a drive are forwarded from its device alone: forwarding stays off everywhere else.
+//! packets of a drive are forwarded from its device alone: forwarding stays off everywhere else. A
+//! route to the whole network, which goes with the device, keeps what it forwards in the tunnel.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::route;
+use super::route::{self, To};
 use crate::report::Failure;
 
 const TUN: &str = "/dev/net/tun";
@@ -92,7 +93,12 @@ impl Device {
     /// Makes the way to the drive, and lets its packets go on to other drives.
     fn join_others(&mut self, plan: &Plan) -> Result<(), Failure> {
         let index = self.tun.if_index().map_err(|error| Failure::os(&self.name, &error))?;
-        route::add(plan.far, index).map_err(|error| match error.kind() {
+        // Packets to an unassigned address of the network would take the host's default route. They
+        // end at this device's reader, which gives a drive packets to its own address alone.
+        let (own, bits) = plan.network;
+        route::add(To::Network(own, bits), index)
+            .map_err(|error| Failure::os(format!("route to {own}/{bits}"), &error))?;
+        route::add(To::Address(plan.far), index).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::run(format!(
                 "there is a route to {} already: drives of one host differ in --tunnel-inside",
                 plan.far
