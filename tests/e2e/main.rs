@@ -12,8 +12,8 @@
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
 //! - [`capacity`]: what objects can still take
-//! - [`os`]: operating systems of drives; [`os_limits`]: what they may not do; [`os_faults`]: what
-//!   remains of killed ones
+//! - [`os`]: operating systems of drives; [`os_limits`]: what they may not do; [`os_answers`]:
+//!   their OpenSSH meanwhile; [`os_faults`]: what remains of killed ones
 //! - [`options`]: options of an array's drives
 //! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
@@ -91,6 +91,7 @@ mod objects;
 mod operations;
 mod options;
 mod os;
+mod os_answers;
 mod os_faults;
 mod os_limits;
 mod os_missing;

@@ -1,11 +1,11 @@
 //! The operating system of a drive within its bounds: calls that root inside is refused, and
-//! programs that take all they can get.
+//! programs that take all they can get, while hosts use its drive and another one.
 
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use crate::harness::wait_until;
+use crate::harness::{finish, wait_until};
 use crate::os::{Guest, id, skipped};
 
 /// Calls a system call by its number on x86-64 and aarch64, and prints errno.
@@ -65,6 +65,12 @@ fn what_root_must_not_do_is_refused_inside() {
     let group = "f=$(find /sys/fs/cgroup -name cgroup.procs | head -n 1); test -n \"$f\" && ";
     refused(&format!("{group} echo $$ > \"$f\""), "Read-only");
     refused(&format!("{group} mkdir \"${{f%/*}}/x\""), "Read-only");
+    // Also the inner one, in which exec puts it.
+    let inner = "f=$(find /sys/fs/cgroup -path '*/sessions/cgroup.procs') && test -n \"$f\" && ";
+    refused(&format!("{inner} echo $$ > \"$f\""), "Read-only");
+    refused(&format!("{inner} echo 1000 > \"${{f%/*}}/pids.max\""), "Read-only");
+    let own = guest.sh("cat /proc/self/cgroup").expect(0, &[]).text();
+    assert!(own.lines().any(|line| line.ends_with(":/sessions")), "{own}");
     let rights = guest.sh("grep -E 'NoNewPrivs|CapBnd|Seccomp:' /proc/self/status").expect(0, &[]);
     let rights = rights.text();
     assert!(rights.contains("NoNewPrivs:\t1") && rights.contains("Seccomp:\t2"), "{rights}");
@@ -112,23 +118,24 @@ fn programs_that_take_everything_stay_within_their_limits() {
     }
     let guest = Guest::up(&["--cpus", "0.5", "--memory", "96M", "--pids", "48"]);
     let other = Guest::up(&["--memory", "96M"]);
-    let big = guest.exec(&["python3", "-c", "b = bytearray(1 << 30)"]);
-    assert!(big.code != 0, "{big:?}");
-    let status = guest.status();
-    assert!(status["oom_kills"].as_u64().unwrap() >= 1, "{status}");
-    assert_eq!(status["state"], "up", "{status}");
-    let children = "n=0; while [ $n -lt 400 ]; do sleep 10 >&- 2>&- & n=$((n + 1)); done; wait";
-    let bomb = guest.sh(children);
-    assert_ne!(bomb.code, 0, "{bomb:?}");
+    let container = id(&guest.folder());
+    memory_runs_out(&guest, || hosts_go_on(&guest, &other));
+    assert_eq!(guest.status()["state"], "up");
+    let stop = guest.folder().join("volume/data/stop");
+    let bomb = guest.spawn(&["python3", "-c", BOMB]);
+    wait_until("the bomb is at its limit", || is_full(&container));
+    hosts_go_on(&guest, &other);
     let pids = || guest.status()["pids"].as_u64().unwrap();
-    assert!(pids() <= 48);
+    assert!(is_full(&container) && pids() <= 48);
+    fs::write(&stop, "").unwrap();
+    finish(bomb).expect(0, &[]);
     wait_until("they have ended", || pids() < 8);
-    let full = guest.sh("dd if=/dev/zero of=/data/big bs=1M; rm /data/big");
+    let full = guest.sh("dd if=/dev/zero of=/data/big bs=1M");
     assert!(full.stderr.contains("No space left"), "{full:?}");
-    guest.sh("echo fits > /data/small && cat /data/small").expect(0, &[]);
+    hosts_go_on(&guest, &other);
+    guest.sh("rm /data/big && echo fits > /data/small && cat /data/small").expect(0, &[]);
     // Two endless loops together take no more than the quota, by the kernel's own count.
     let mut loops = guest.spawn(&["sh", "-c", "(while :; do :; done) & while :; do :; done"]);
-    let container = id(&guest.folder());
     let cpu = || guest.status()["cpu_s"].as_f64().unwrap();
     // The periods are read around the time, so that they are no fewer than those of the time.
     let (first, before) = (periods(&container), cpu());
@@ -142,11 +149,8 @@ fn programs_that_take_everything_stay_within_their_limits() {
     let number = periods(&container).0 - first.0;
     // Each CPU may keep a slice of 5 ms.
     assert!(taken <= 0.05 * f64::from(number) + 0.1, "{taken} s in {number} periods of 100 ms");
-    // The host's commands go on, and another drive with its operating system.
-    for one in [&guest, &other] {
-        one.drive.array.file("v", b"value");
-        one.drive.array.csd(&["kv", "put", "v", "--drive", &one.url]).expect(0, &[]);
-    }
+    hosts_go_on(&guest, &other);
+    // Another operating system as well.
     other.sh("echo fits > /data/small && sync /data/small").expect(0, &[]);
     let apart = other.status();
     assert_eq!((&apart["state"], &apart["oom_kills"]), (&"up".into(), &0.into()), "{apart}");
@@ -154,19 +158,75 @@ fn programs_that_take_everything_stay_within_their_limits() {
     loops.child.wait().unwrap();
 }
 
+/// Starts processes that stay, at its limit also, until it is killed or the file `stop` is there.
+/// Prints the number of its group of processes first.
+pub(crate) const BOMB: &str = "\
+import os, time
+try: os.setsid()
+except PermissionError: pass
+print(os.getpid(), flush=True)
+while not os.path.exists(\"/data/stop\"):
+    try:
+        if not os.fork():
+            while not os.path.exists(\"/data/stop\"): time.sleep(0.1)
+            os._exit(0)
+    except OSError: time.sleep(0.01)
+";
+
+/// Runs one program after another that is killed for memory, and calls `act` meanwhile.
+pub(crate) fn memory_runs_out(guest: &Guest, act: impl FnOnce()) {
+    let stop = guest.folder().join("volume/data/stop");
+    let hogs = "until [ -e /data/stop ]; do python3 -c 'b = bytearray(1 << 30)' 2>&-; done; true";
+    let hogs = guest.spawn(&["sh", "-c", hogs]);
+    let kills = || guest.status()["oom_kills"].as_u64().unwrap();
+    wait_until("one is killed", || kills() >= 1);
+    act();
+    let killed = kills();
+    wait_until("others are killed after it", || kills() > killed);
+    fs::write(&stop, "").unwrap();
+    finish(hogs).expect(0, &[]);
+    fs::remove_file(&stop).unwrap();
+}
+
+/// Returns true if no session of an operating system can start a process.
+pub(crate) fn is_full(container: &str) -> bool {
+    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let mut sessions = groups(container).map(|group| group.join("sessions"));
+    let found = sessions.find_map(|group| {
+        Some((number(group.join("pids.current"))?, number(group.join("pids.max"))?))
+    });
+    found.is_some_and(|(current, most)| current >= most)
+}
+
+/// A host goes on with both drives: it writes a value, and reads it.
+pub(crate) fn hosts_go_on(guest: &Guest, other: &Guest) {
+    for one in [guest, other] {
+        let array = &one.drive.array;
+        let url = fs::read_to_string(array.path("ready")).unwrap();
+        array.file("v", one.url.as_bytes());
+        array.csd(&["kv", "put", "v", "--drive", url.trim()]).expect(0, &[]);
+        let got = array.csd(&["kv", "get", "v", "--drive", url.trim()]).expect(0, &[]);
+        assert_eq!(got.text(), one.url);
+    }
+}
+
+/// Returns the folders that the control group of an operating system may have.
+fn groups(container: &str) -> impl Iterator<Item = PathBuf> {
+    let groups = Path::new("/sys/fs/cgroup");
+    let inner = fs::read_dir(groups).unwrap().flatten().map(|entry| entry.path());
+    inner.chain([groups.to_owned()]).map(move |group| group.join(container))
+}
+
 /// Returns the number of periods in which the quota of a control group was in use, and of those in
 /// which it was used up.
 fn periods(container: &str) -> (u32, u32) {
-    let groups = Path::new("/sys/fs/cgroup");
-    let inner = fs::read_dir(groups).unwrap().flatten().map(|entry| entry.path());
-    let files = inner.chain([groups.to_owned()]).map(|group| group.join(container));
     let counts = |folder: PathBuf| {
         let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;
         let number =
             |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
         Some((number("nr_periods ")?, number("nr_throttled ")?))
     };
-    { files }.find_map(counts).expect("a control group with a quota")
+    groups(container).find_map(counts).expect("a control group with a quota")
 }
 
 impl Guest {

@@ -144,6 +144,11 @@ class Lane:
         require("new file system" in drive.run(up, seconds=600), "no file system was made")
         inside = f"/run/csd/csd os exec {INSIDE} --"
         drive.run(f"{inside} sh -c 'seq 10000 >/data/numbers'")
+        # Programs run in the group of sessions, of control groups of version 2.
+        group = drive.run(f"{inside} cat /proc/self/cgroup")
+        require(group.endswith("/sessions"), f"a program runs in {group!r}")
+        limit = drive.run("cat /sys/fs/cgroup/csd-os-*/sessions/pids.max")
+        require(limit == "496", f"sessions may have {limit} processes")
         host.run("mkdir /run/door /mnt/os")
         if isinstance(host, Node):
             background(host, f"attach {OUTSIDE} /run/door")
@@ -161,6 +166,8 @@ class Lane:
         drive.run(f"/run/csd/csd os down {INSIDE}", seconds=300)
         left = drive.run("cat /proc/mounts")
         require("d0.sock.os" not in left, f"a mount is left: {left}")
+        left = drive.run("ls /sys/fs/cgroup")
+        require("csd-os-" not in left, f"a control group is left: {left}")
         require("new file system" not in drive.run(up, seconds=600), "it was made again")
         require(drive.run(f"{inside} cat /data/of-host") == "host", "a file is lost")
         drive.run(f"/run/csd/csd os down {INSIDE}", seconds=300)

@@ -1,4 +1,8 @@
 //! Control groups of this machine, of version 1, 2 or both.
+//!
+//! The group of an operating system has an inner one for sessions, with a lower limit of processes.
+//! All programs of its user run there, so that OpenSSH next to it can start processes whatever they
+//! take.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,11 +12,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::Error;
 use crate::config::Cgroups;
-use crate::mounts;
+use crate::mounts::{self, Mounted};
 
 /// Rounds of killing: programs that multiply are caught in the second, because their parents are
 /// dead by then.
 const ROUNDS: usize = 200;
+
+/// Name of the inner group of sessions.
+const SESSIONS: &str = "sessions";
+/// Processes and threads that the limit of sessions leaves to others.
+const RESERVE: u32 = 16;
 
 /// Consumption of a control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,11 +56,82 @@ pub fn version() -> Result<Cgroups, Error> {
     }
 }
 
+/// Returns the mounts of this machine's hierarchies.
+fn mounted() -> Result<Vec<Mounted>, Error> {
+    let mut all = mounts::below(Path::new("/"))?;
+    all.retain(|mounted| matches!(&*mounted.kind, "cgroup" | "cgroup2"));
+    Ok(all)
+}
+
 /// Returns the folders of this machine's hierarchies.
 fn hierarchies() -> Result<Vec<PathBuf>, Error> {
-    let all = mounts::below(Path::new("/"))?;
-    let ours = all.into_iter().filter(|mounted| matches!(&*mounted.kind, "cgroup" | "cgroup2"));
-    Ok(ours.map(|mounted| mounted.point).collect())
+    Ok(mounted()?.into_iter().map(|mounted| mounted.point).collect())
+}
+
+/// Returns the most processes and threads of all sessions together.
+fn sessions_limit(pids: u32) -> u32 {
+    pids.saturating_sub(RESERVE).max(pids / 2)
+}
+
+/// Makes a control group and its group of sessions, where processes are limited, before the
+/// container. Returns the file by which a process moves itself into the latter.
+///
+/// # Errors
+/// If the kernel refuses, or limits no processes.
+pub fn make_sessions(cgroup: &str, version: Cgroups) -> Result<PathBuf, Error> {
+    let has_limit = |mounted: &Mounted| match version {
+        Cgroups::V1 { .. } => {
+            mounted.kind == "cgroup" && mounted.options.split(',').any(|option| option == "pids")
+        }
+        Cgroups::V2 => mounted.kind == "cgroup2",
+    };
+    let hierarchy = mounted()?.into_iter().find(has_limit).ok_or_else(|| {
+        Error::Usage("csd os needs control groups that limit processes (pids)".to_owned())
+    })?;
+    let folder = hierarchy.point.join(cgroup.trim_start_matches('/')).join(SESSIONS);
+    fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
+    Ok(folder.join("cgroup.procs"))
+}
+
+/// Limits sessions, once the container is there: until then runc reads the lists of all groups,
+/// which a threaded one does not have. `pids` is the limit of the whole.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn limit_sessions(cgroup: &str, version: Cgroups, pids: u32) -> Result<(), Error> {
+    let folder = sessions(cgroup)?
+        .ok_or_else(|| Error::Failed(format!("control group {cgroup}/{SESSIONS} is gone")))?;
+    limit(&folder, version, pids)
+}
+
+fn limit(folder: &Path, version: Cgroups, pids: u32) -> Result<(), Error> {
+    let write = |path: PathBuf, text: &str| {
+        fs::write(&path, text).map_err(|error| Error::os(path.display(), error))
+    };
+    if version == Cgroups::V2 {
+        // A group with processes may have inner ones that are threaded, and no others.
+        write(folder.join("cgroup.type"), "threaded")?;
+        write(folder.with_file_name("cgroup.subtree_control"), "+pids")?;
+    }
+    write(folder.join("pids.max"), &sessions_limit(pids).to_string())
+}
+
+/// Returns the folder of a control group's sessions, if it has any.
+fn sessions(cgroup: &str) -> Result<Option<PathBuf>, Error> {
+    let inner = |folder: PathBuf| folder.join(SESSIONS);
+    Ok(folders(cgroup)?.into_iter().map(inner).find(|folder| folder.is_dir()))
+}
+
+/// Returns the sessions of a control group as `runc exec --cgroup` names them, if it has any.
+///
+/// # Errors
+/// If the kernel's list of mounts cannot be read.
+pub fn sessions_name(cgroup: &str, version: Cgroups) -> Result<Option<String>, Error> {
+    let name = match version {
+        Cgroups::V1 { .. } => format!("pids:{SESSIONS}"),
+        Cgroups::V2 => SESSIONS.to_owned(),
+    };
+    Ok(sessions(cgroup)?.map(|_| name))
 }
 
 /// Returns the folders of a control group that exist. `cgroup` begins with a slash.
@@ -89,7 +169,8 @@ pub fn kill(cgroup: &str) -> Result<(), Error> {
     Err(Error::Failed(format!("processes of control group {cgroup} cannot be killed")))
 }
 
-/// Adds the processes of a folder of control groups, and of those in it.
+/// Adds the processes of a folder of control groups, and of those in it. A threaded group has no
+/// list: its processes are in that of the group around it.
 fn members(folder: &Path, found: &mut Vec<i32>) {
     let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     found.extend(list.lines().filter_map(|line| line.parse::<i32>().ok()));
@@ -190,6 +271,39 @@ mod tests {
         assert_eq!(first, (2.5, 4096, Some(8192), 3, 7));
         assert_eq!(second, first);
         assert_eq!(usage_of(&[]), Usage::default());
+    }
+
+    #[test]
+    fn sessions_leave_processes_to_others() {
+        for (pids, sessions) in [(8, 4), (31, 15), (32, 16), (48, 32), (512, 496)] {
+            assert_eq!(sessions_limit(pids), sessions, "{pids}");
+        }
+    }
+
+    #[test]
+    fn a_group_of_sessions_is_limited_as_its_version_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = folder.path().join(SESSIONS);
+        fs::create_dir(&sessions).unwrap();
+        let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap_or_default();
+        limit(&sessions, Cgroups::V1 { swap: false }, 64).unwrap();
+        assert_eq!((&*read("sessions/pids.max"), &*read("sessions/cgroup.type")), ("48", ""));
+        limit(&sessions, Cgroups::V2, 20).unwrap();
+        assert_eq!(read("sessions/pids.max"), "10");
+        assert_eq!(read("sessions/cgroup.type"), "threaded");
+        assert_eq!(read("cgroup.subtree_control"), "+pids");
+    }
+
+    #[test]
+    fn processes_of_a_group_without_a_list_are_in_that_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = folder.path().join(SESSIONS);
+        // A threaded group's list cannot be read.
+        fs::create_dir_all(sessions.join("cgroup.procs")).unwrap();
+        fs::write(folder.path().join("cgroup.procs"), "7\n8\n").unwrap();
+        let mut found = Vec::new();
+        members(folder.path(), &mut found);
+        assert_eq!(found, [7, 8]);
     }
 
     #[test]

@@ -35,6 +35,20 @@ const READ_ONLY: [&str; 5] =
 const NAMESPACES: [&str; 6] = ["mount", "pid", "network", "uts", "ipc", "cgroup"];
 /// Path of the public keys inside.
 const KEYS: &str = "/run/csd/authorized_keys";
+/// File inside that moves the process whose number is written there into the group of sessions.
+const SESSIONS: &str = "/run/csd/sessions";
+/// Script of the image's OpenSSH (sshd(8)), which each session runs before its program.
+const SESSION: &str = "/etc/ssh/sshrc";
+/// Moves a session into the group of sessions, without a process of its own. Where the shell that
+/// sshd starts it with goes on, the session is the parent of that.
+pub(crate) const SESSION_SCRIPT: &str = "\
+{
+session=$PPID
+read -r name < /proc/$session/comm
+case $name in sshd*) ;; *) read -r _ _ _ session _ < /proc/$session/stat ;; esac
+echo $session > /run/csd/sessions
+} 2> /dev/null
+";
 
 /// Limits of an operating system, held by control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +113,8 @@ pub struct Spec<'a> {
     pub cgroups: Cgroups,
     /// Address at which OpenSSH listens; none without OpenSSH.
     pub address: Option<IpAddr>,
+    /// File by which a process moves itself into the group of sessions.
+    pub sessions: &'a Path,
     /// Processor, as `std::env::consts::ARCH` names it.
     pub processor: &'a str,
 }
@@ -154,6 +170,8 @@ fn init(address: Option<IpAddr>) -> String {
         "Port=22",
         &format!("ListenAddress={address}"),
         &format!("AuthorizedKeysFile={KEYS}"),
+        // A session moves itself by the script of the system alone.
+        "PermitUserRC=no",
         "PermitRootLogin=prohibit-password",
         "PasswordAuthentication=no",
         "KbdInteractiveAuthentication=no",
@@ -212,6 +230,9 @@ fn mounts(spec: &Spec<'_>, place: &Place) -> Vec<Value> {
     ];
     if spec.address.is_some() {
         mounts.push(bind(&place.keys(), KEYS, &read_only));
+        mounts.push(bind(&place.session(), SESSION, &read_only));
+        // Its processes can only go in: no other file of the groups can be written.
+        mounts.push(bind(spec.sessions, SESSIONS, &["bind", "rw", "nosuid", "nodev", "noexec"]));
     }
     mounts
 }
@@ -239,9 +260,10 @@ mod tests {
     const LIMITS: Limits = Limits { cpus: 0.5, memory_bytes: 2 << 30, pids: 512 };
 
     fn made(address: Option<IpAddr>, cgroups: Cgroups) -> Value {
-        let processor = "x86_64";
+        let (cgroup, processor) = ("/csd-os-1", "x86_64");
+        let sessions = Path::new("/c/csd-os-1/sessions/cgroup.procs");
         let spec =
-            Spec { name: "d0", limits: LIMITS, cgroup: "/csd-os-1", cgroups, address, processor };
+            Spec { name: "d0", limits: LIMITS, cgroup, cgroups, address, sessions, processor };
         config(&spec, &Place::new(Path::new("/f/d0")))
     }
 
@@ -315,12 +337,17 @@ mod tests {
     #[test]
     fn openssh_is_there_with_a_network_alone() {
         let quiet = made(None, Cgroups::V2);
-        assert!(mount(&quiet, KEYS).is_none());
+        assert!(mount(&quiet, KEYS).is_none() && mount(&quiet, SESSIONS).is_none());
         assert!(!quiet["process"]["args"][2].as_str().unwrap().contains("sshd"));
         let config = made(Some([10, 77, 0, 2].into()), Cgroups::V2);
         let script = config["process"]["args"][2].as_str().unwrap();
         assert!(script.contains(" -o 'ListenAddress=10.77.0.2'"), "{script}");
         assert!(script.contains("PasswordAuthentication=no"));
         assert_eq!(mount(&config, KEYS).unwrap()["source"], "/f/d0/authorized_keys");
+        assert!(script.contains(" -o 'PermitUserRC=no'"));
+        let (session, sessions) = (mount(&config, SESSION), mount(&config, SESSIONS));
+        assert_eq!(session.unwrap()["source"], "/f/d0/sshrc");
+        assert_eq!(sessions.unwrap()["source"], "/c/csd-os-1/sessions/cgroup.procs");
+        assert!(SESSION_SCRIPT.contains(SESSIONS));
     }
 }

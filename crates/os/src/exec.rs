@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use crate::place::Place;
 use crate::record::Record;
 use crate::status::{self, Container};
-use crate::{Error, tools};
+use crate::{Error, cgroups, tools};
 
 /// Becomes a program in the operating system, as its root, with the limits and rights of all its
 /// programs. Its exit code is that of this process.
@@ -30,6 +30,10 @@ pub fn exec(place: &Place, program: &[String], terminal: bool) -> Result<(), Err
     command.args(["exec", "--cwd", "/data"]);
     if terminal {
         command.arg("--tty");
+    }
+    // One that was started by a version before has no such group.
+    if let Some(sessions) = cgroups::sessions_name(&record.cgroup(), cgroups::version()?)? {
+        command.args(["--cgroup", &sessions]);
     }
     Err(Error::os("runc", command.arg(&record.id).args(program).exec()))
 }

@@ -25,6 +25,8 @@ pub struct Mounted {
     pub kind: String,
     /// True if the file system takes no writes, also after an error.
     pub is_read_only: bool,
+    /// Options of the file system, with commas between them.
+    pub options: String,
 }
 
 /// Returns the mounts at a folder and below it, the last one first.
@@ -49,10 +51,10 @@ fn parse(line: &str) -> Option<Mounted> {
     let own = front.next()?;
     let mut back = back.split(' ');
     let kind = back.next()?.to_owned();
-    let options = back.nth(1).unwrap_or_default();
-    let mut options = own.split(',').chain(options.split(','));
-    let is_read_only = options.any(|option| matches!(option, "ro" | "emergency_ro" | "shutdown"));
-    Some(Mounted { point, kind, is_read_only })
+    let options = back.nth(1).unwrap_or_default().to_owned();
+    let mut all = own.split(',').chain(options.split(','));
+    let is_read_only = all.any(|option| matches!(option, "ro" | "emergency_ro" | "shutdown"));
+    Some(Mounted { point, kind, is_read_only, options })
 }
 
 /// Replaces the octal escapes of spaces, tabs, newlines and backslashes.
@@ -203,6 +205,7 @@ mod tests {
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.point, Path::new("/mnt/a b"));
         assert_eq!((&*mounted.kind, mounted.is_read_only), ("ext4", false));
+        assert_eq!(mounted.options, "rw,errors=continue");
         for options in ["ro,relatime", "rw,emergency_ro", "rw,shutdown"] {
             let line = format!("1 2 0:1 / /x rw - ext4 /dev/loop1 {options}");
             assert!(parse(&line).unwrap().is_read_only, "{options}");

@@ -96,6 +96,12 @@ impl Place {
         self.0.join("authorized_keys")
     }
 
+    /// Returns the script that OpenSSH runs before the program of each session.
+    #[must_use]
+    pub fn session(&self) -> PathBuf {
+        self.0.join("sshrc")
+    }
+
     /// Returns the bundle's configuration. The bundle is the folder.
     #[must_use]
     pub fn config(&self) -> PathBuf {
@@ -152,8 +158,8 @@ impl Place {
 
     /// Returns the files that only serve an operating system that runs.
     #[must_use]
-    pub fn passing_files(&self) -> [PathBuf; 3] {
-        [self.config(), self.hosts(), self.keys()]
+    pub fn passing_files(&self) -> [PathBuf; 4] {
+        [self.config(), self.hosts(), self.keys(), self.session()]
     }
 }
 

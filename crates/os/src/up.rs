@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::config::{Limits, Spec, config};
+use crate::config::{Cgroups, Limits, SESSION_SCRIPT, Spec, config};
 use crate::filesystem::Fs;
 use crate::network::{self, Tunnel};
 use crate::place::Place;
@@ -130,7 +130,7 @@ fn build(
     place: &Place,
     options: &Options,
     record: &mut Record,
-    cgroups: crate::config::Cgroups,
+    cgroups: Cgroups,
     drive: &dyn Drive,
 ) -> Result<Started, Error> {
     for folder in place.mount_points() {
@@ -154,16 +154,7 @@ fn build(
         network::check_programs(&place.root(), &options.image)?;
     }
     write_files(place, options)?;
-    let spec = Spec {
-        name: &options.name,
-        limits: options.limits,
-        cgroup: &record.cgroup(),
-        cgroups,
-        address: record.ssh,
-        processor: std::env::consts::ARCH,
-    };
-    write(&place.config(), &config(&spec, place).to_string())?;
-    runc(place, &["create", "--bundle", &place.folder().to_string_lossy(), &record.id])?;
+    create(place, options, record, cgroups)?;
     let Container::Created(pid) = status::container(place, record)? else {
         return Err(Error::Failed("runc: the container is gone".to_owned()));
     };
@@ -174,6 +165,29 @@ fn build(
     runc(place, &["start", &record.id])?;
     let host_key = record.ssh.map(|_| network::wait_for_ssh(place, pid)).transpose()?;
     Ok(Started { is_new: true, is_formatted, host_key })
+}
+
+/// Makes the container and its control groups.
+fn create(
+    place: &Place,
+    options: &Options,
+    record: &Record,
+    cgroups: Cgroups,
+) -> Result<(), Error> {
+    let cgroup = record.cgroup();
+    let spec = Spec {
+        name: &options.name,
+        limits: options.limits,
+        cgroup: &cgroup,
+        cgroups,
+        address: record.ssh,
+        sessions: &cgroups::make_sessions(&cgroup, cgroups)?,
+        processor: std::env::consts::ARCH,
+    };
+    write(&place.session(), SESSION_SCRIPT)?;
+    write(&place.config(), &config(&spec, place).to_string())?;
+    runc(place, &["create", "--bundle", &place.folder().to_string_lossy(), &record.id])?;
+    cgroups::limit_sessions(&cgroup, cgroups, options.limits.pids)
 }
 
 /// Makes what an operating system that runs lacks of its network. Returns the key of its OpenSSH.
