@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
-use crate::harness::{Done, Running, finish, signal, wait_until};
+use crate::harness::{Array, Done, Running, finish, signal, wait_until};
 use crate::json::Page;
 use crate::operations::{free_address, scrape};
 use crate::single::{Drive, NQN};
@@ -37,11 +37,16 @@ struct Attached {
 impl Attached {
     /// Attaches the drive of this URL to a new folder of the drive's array.
     fn new(drive: &Drive, url: &str, name: &str, options: &[&str]) -> Self {
-        let folder = drive.array.path(name);
+        Self::of(&drive.array, url, name, options)
+    }
+
+    /// Attaches a drive, by its URL or its name in the array.
+    fn of(array: &Array, drive: &str, name: &str, options: &[&str]) -> Self {
+        let folder = array.path(name);
         // It may be there already, as the mount of a process that was killed.
         let _there = std::fs::create_dir(&folder);
-        let arguments = [&["attach", url, folder.to_str().unwrap()][..], options].concat();
-        let running = Some(drive.array.spawn(&arguments, Stdio::null()));
+        let arguments = [&["attach", drive, folder.to_str().unwrap()][..], options].concat();
+        let running = Some(array.spawn(&arguments, Stdio::null()));
         let mut attached = Self { folder, running };
         wait_until("the file is there", || {
             let child = &mut attached.running.as_mut().unwrap().child;
@@ -106,6 +111,24 @@ fn a_path_that_can_be_no_socket_is_refused() {
     with(&"x".repeat(200)).expect(2, &["at most 107 bytes"]);
     with("/tmp/nqn.x/s").expect(2, &["begins with \"nqn.\""]);
     assert_eq!(std::fs::read(drive.array.path("taken")).unwrap(), b"bytes");
+}
+
+#[test]
+fn a_drive_of_an_array_is_attached_by_its_name() {
+    if skipped() {
+        return;
+    }
+    let array = Array::up(2, "128M");
+    array.csd(&["attach", "d7", "folder"]).expect(2, &["d7"]);
+    let doors = ["d0", "d1"].map(|name| Attached::of(&array, name, name, &[]));
+    doors[0].open().write_all_at(b"of d0", 5000).unwrap();
+    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let same = Attached::of(&array, &url, "same", &[]);
+    for (door, bytes) in [(&same, b"of d0"), (&doors[1], &[0; 5])] {
+        let mut seen = [1; 5];
+        door.open().read_exact_at(&mut seen, 5000).unwrap();
+        assert_eq!(&seen, bytes, "{}", door.folder.display());
+    }
 }
 
 #[test]

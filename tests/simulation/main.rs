@@ -47,6 +47,7 @@ mod strangers;
 mod tombstone;
 mod tunnel;
 mod tunnel_lives;
+mod tunnel_refused;
 mod tunnel_waits;
 mod uncertain;
 mod words;

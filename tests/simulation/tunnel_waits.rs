@@ -82,6 +82,45 @@ fn a_send_waits_while_the_queue_is_full_and_for_a_paced_link() {
 }
 
 #[test]
+fn a_receive_of_the_host_waits_for_a_paced_link() {
+    let doors = doors(12);
+    let model = Model {
+        outside: Bandwidths { read_bytes_per_s: Some(10_000_000), ..Bandwidths::default() },
+        ..Model::default()
+    };
+    doors.serve((&memory(), true), Some(model), |_| async {
+        let guest = connected(&inside(), GUEST).await;
+        while log(&guest).await[0].present() == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let (mut line, begun) = (Line::default(), now());
+        for number in 0..LISTS {
+            line.send(&guest, list(number)).await;
+            line.next().await.unwrap();
+        }
+        let took = begun.elapsed();
+        assert!(took < Duration::from_millis(98), "the inside pays nothing: {took:?}");
+    });
+    doors.host(|| async {
+        let host = connected(&outside(), HOST).await;
+        let mut line = Line::default();
+        line.send(&host, list(0)).await;
+        line.next().await.unwrap();
+        while log(&host).await[0].queued() < LISTS as u64 * u64::from(FRAME_BYTES_MAX) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let (mut got, begun) = (Vec::new(), now());
+        while got.len() < LISTS {
+            line.receive(&host).await;
+            got.extend(numbers(&line.next().await.unwrap()));
+        }
+        let took = begun.elapsed();
+        assert!(got.iter().map(|number| *number as usize).eq(0..LISTS), "{got:?}");
+        assert!(took >= Duration::from_millis(98), "983 KB at 10 MB/s took {took:?}");
+    });
+}
+
+#[test]
 fn packets_for_an_end_that_is_not_there_are_dropped_and_counted() {
     let doors = doors(6);
     doors.serve((&memory(), true), None, |_| async {});

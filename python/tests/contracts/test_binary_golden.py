@@ -1,5 +1,6 @@
 """Binary contracts, packed here from their tables alone: no code of the Rust side is involved."""
 
+import ipaddress
 import struct
 import tomllib
 from pathlib import Path
@@ -11,6 +12,8 @@ GOLDEN = Path(__file__).parents[3] / "docs" / "internals" / "golden"
 EXECUTE = sorted((GOLDEN / "execute").glob("*.toml"))
 CATALOGUE = sorted((GOLDEN / "catalogue").glob("*.toml"))
 TUNNEL = sorted((GOLDEN / "tunnel").glob("*.toml"))
+COMMANDS = sorted((GOLDEN / "tunnel/commands").glob("*.toml"))
+LOGS = sorted((GOLDEN / "tunnel/log").glob("*.toml"))
 ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
 LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4, "whole": 5}
 STATES = {"staged": 1, "sealed": 2, "deleted": 3}
@@ -187,8 +190,37 @@ def test_tunnel_frames(path: Path) -> None:
     assert frames(tomllib.loads(path.read_text())) == golden_bytes(path)
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_tunnel_commands(path: Path) -> None:
+    fields = tomllib.loads(path.read_text())
+    # Data is described by a scatter gather list (PSDT 01b).
+    entry = struct.pack("<BBHI32x", fields["opcode"], 0x40, 0, fields["nsid"])
+    assert entry + struct.pack("<I20x", fields["bytes"] // 4) == golden_bytes(path)
+
+
+def end(fields: dict[str, Any]) -> bytes:
+    address = ipaddress.ip_address(fields["address"])
+    numbers = [fields["side"], fields["present"], address.version, fields["prefix"]]
+    numbers += [fields["cntlid"], fields["waiting"]]
+    counts = [fields[key] for key in ("queued", "sent_packets", "sent_bytes")]
+    counts += [fields[key] for key in ("received_packets", "received_bytes")]
+    counts += [fields[key] for key in ("dropped_packets", "takeovers", "refused")]
+    data = struct.pack("<4B2H16s8Q", *numbers, address.packed, *counts)
+    return data + struct.pack("<40x256s", fields["host"].encode())
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_tunnel_log(path: Path) -> None:
+    fields = tomllib.loads(path.read_text())
+    ends = [end(fields) for fields in fields["end"]]
+    header = struct.pack("<HHII52x", 1, 384, len(ends), fields["mtu"])
+    assert header + b"".join(ends) == golden_bytes(path)
+
+
 def test_golden_files_are_there() -> None:
     assert len(TUNNEL) >= 3
+    assert len(COMMANDS) >= 4
+    assert len(LOGS) >= 1
     assert len(EXECUTE) >= 4
     assert len(CATALOGUE) >= 6
     assert crc32c(b"123456789") == 0xE3069283
