@@ -2,8 +2,8 @@
 //! the same time. It knows nothing of the drive.
 //!
 //! A history is linearisable if each operation can be given one moment between its beginning and
-//! its end so that the operations, one after the other at these moments, answer what the hosts were
-//! told. An operation without an answer took place at one moment before its end, or never. The
+//! its end so that the operations, one after the other at these moments, answer as the hosts were
+//! answered. An operation without an answer took place at one moment before its end, or never. The
 //! search is that of Wing and Gong with the states met so far kept once (Lowe): it walks along the
 //! history and keeps every pair of a state and a set of running operations that have taken place.
 
@@ -33,7 +33,7 @@ pub enum Ask {
     Store(When, Content),
     Delete,
     Retrieve,
-    /// Whether the key exists: by Exist, or by List.
+    /// Exist, or List: if the key exists.
     Exist,
 }
 

@@ -98,7 +98,7 @@ struct Simulation {
     shared: Rc<RefCell<Option<Arc<drive::Shared>>>>,
 }
 
-/// What the lives of a drive have done to its log.
+/// Work of the lives of a drive on its log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lived {
     cleaned: u64,

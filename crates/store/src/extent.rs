@@ -6,10 +6,6 @@
 //! has a catalogue entry is stale; when a drive is full, one writer at a time (lock key 03h)
 //! reclaims its stale claims.
 //!
-//! A drive that was emptied has forgotten claims and data. Before its units are claimed again, a
-//! mark is stored there: a value under the key of the object's chunk FFFFFFFFh. It is deleted once
-//! all chunks on the drive are good, so blocks without it hold what their object's entry says.
-//!
 //! This module reads and writes no data. Invariant: units are claimed only while their object's
 //! entry is staged, and a claim is deleted only after its object was removed, or by a reclaim that
 //! found it stale. Not guarded: a reclaim that stalls until another writer breaks its lock
@@ -19,7 +15,6 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, sleep};
@@ -203,36 +198,6 @@ pub(crate) async fn claim_again(
         }
         Err(error) => Err(Error::command(drive, error)),
     }
-}
-
-/// Marks an object's blocks on a drive as not all written.
-///
-/// # Errors
-/// A failed command.
-pub(crate) async fn mark_unwritten(drive: &Drive, object: ObjectId) -> Result<(), Error> {
-    let stored = drive.objects.store(&unwritten_key(object), vec![], 0).await;
-    stored.map_err(|error| Error::command(drive, error))
-}
-
-/// Deletes the mark of [`mark_unwritten`].
-///
-/// # Errors
-/// A failed command.
-pub(crate) async fn unmark_unwritten(drive: &Drive, object: ObjectId) -> Result<(), Error> {
-    delete(drive, &unwritten_key(object)).await
-}
-
-/// Returns true if the drive has the mark of [`mark_unwritten`].
-///
-/// # Errors
-/// A failed command.
-pub(crate) async fn is_unwritten(drive: &Drive, object: ObjectId) -> Result<bool, Error> {
-    let exists = drive.objects.exist(&unwritten_key(object)).await;
-    exists.map_err(|error| Error::command(drive, error))
-}
-
-fn unwritten_key(object: ObjectId) -> Key {
-    chunk_key(&object.0, u32::MAX)
 }
 
 async fn delete_stale(drive: &Rc<Drive>, array: &Array) -> Result<Vec<u32>, Error> {

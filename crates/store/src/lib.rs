@@ -46,6 +46,7 @@ pub mod run;
 pub mod scrub;
 pub mod source;
 mod sweep;
+mod unwritten;
 pub mod whole;
 
 pub use csd_initiator::Options;

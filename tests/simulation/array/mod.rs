@@ -231,11 +231,6 @@ impl Lane {
         known.losses += 1;
     }
 
-    fn other_than(&self, index: usize) -> usize {
-        let further = usize::try_from(self.draw(1..DRIVES as u64)).unwrap();
-        (index + further) % DRIVES
-    }
-
     fn fault(&mut self) {
         if self.known.borrow().codes && self.draw(0..3) == 0 {
             return self.leave_two();
@@ -253,7 +248,10 @@ impl Lane {
             3 => {
                 self.faults.partitions += 1;
                 let end = match self.draw(0..3) {
-                    0 => self.drives[self.other_than(index)].machine,
+                    0 => {
+                        let further = usize::try_from(self.draw(1..DRIVES as u64)).unwrap();
+                        self.drives[(index + further) % DRIVES].machine
+                    }
                     _ => self.hosts[host],
                 };
                 self.world.partition(end, self.drives[index].machine);

@@ -36,8 +36,8 @@ use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
 use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
-use crate::extent;
 use crate::object::{self, CHECK_INTERVAL, Progress};
+use crate::unwritten;
 use by_drives::ByDrives;
 use check::Checks;
 use fleet::Fleet;
@@ -361,7 +361,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
     async fn unmark(&self, subject: &Subject) {
         for index in subject.written_again() {
             let Some(drive) = self.fleet.drive(index) else { continue };
-            match extent::unmark_unwritten(drive, subject.entry.id).await {
+            match unwritten::unmark(drive, subject.entry.id).await {
                 Ok(()) => drop(subject.unwritten.borrow_mut().remove(&index)),
                 Err(error) => self.fleet.lose(index, &error),
             }

@@ -12,6 +12,7 @@ use super::fleet::Fleet;
 use crate::catalogue::{self, Entry, ObjectId, Placement};
 use crate::error::Error;
 use crate::extent::{self, UNIT_BYTES};
+use crate::unwritten;
 
 /// Names of an object's pieces on its drives.
 #[derive(Default)]
@@ -50,7 +51,7 @@ impl Presence {
             }
             presence.units.push(own);
             if let Some(drive) = fleet.drive(index) {
-                match extent::is_unwritten(drive, entry.id).await {
+                match unwritten::is_marked(drive, entry.id).await {
                     Ok(false) => {}
                     Ok(true) => drop(presence.unwritten.insert(index)),
                     Err(error) => fleet.lose(index, &error),

@@ -49,7 +49,7 @@ pub struct Repaired {
     /// Bytes of these pieces.
     pub rebuilt_bytes: u64,
     /// Time from the start of the repair until the last of them was found good; zero if none was
-    /// rebuilt. What other pieces take to be compared is not in it.
+    /// rebuilt. The comparison of other pieces is not in it.
     pub rebuilt_after: Duration,
     /// Number of those that went from drive to drive.
     pub by_drives: u64,

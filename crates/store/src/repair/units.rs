@@ -5,7 +5,7 @@
 //! one is claimed. The entry then lists the new units, and the chunks in them as missing: they
 //! count again once they are written. Runs in the drive look at the claims, and some have read the
 //! entry before; for them the drive gets a mark before the first claim
-//! ([`extent::mark_unwritten`]).
+//! ([`unwritten::mark`]).
 
 use std::rc::Rc;
 
@@ -18,6 +18,7 @@ use crate::catalogue::{self, Entry, Placement};
 use crate::error::Error;
 use crate::extent::{self, Claimer};
 use crate::piece::Spot;
+use crate::unwritten;
 
 /// Claims all units of an object whose drives take part. Returns `None` if all were its own. A
 /// drive without room for them takes no further part.
@@ -39,7 +40,7 @@ pub(super) async fn settle(
             continue;
         }
         is_settled = false;
-        let claimed = match extent::mark_unwritten(drive, entry.id).await {
+        let claimed = match unwritten::mark(drive, entry.id).await {
             Ok(()) => claim(array, drive, entry, units, &foreign).await,
             Err(error) => Err(error),
         };

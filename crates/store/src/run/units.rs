@@ -10,6 +10,7 @@ use super::work::{Common, Done};
 use crate::array::Drive;
 use crate::catalogue::{Entry, Placement};
 use crate::extent::{self, UNIT_BYTES};
+use crate::unwritten;
 
 /// Lets a member's drive work over these inputs, if it still knows that its blocks are theirs. If
 /// not, and the host can take over, records the drive as lost.
@@ -62,7 +63,7 @@ pub async fn check_blocks(inputs: &[Entry], member: usize, drive: &Drive) -> Res
             }
         }
         // After the claims: the mark was there before them.
-        if extent::is_unwritten(drive, entry.id).await? {
+        if unwritten::is_marked(drive, entry.id).await? {
             return corrupt(
                 "the drive was emptied, and a repair has yet to write its blocks again",
             );
