@@ -13,7 +13,7 @@ use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, Extents, Placement, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, On, PutOptions};
-use csd_store::repair::{self, Limits};
+use csd_store::repair::{self, Limits, Repaired};
 use csd_store::source::Source;
 
 use super::history::CHUNK_BYTES;
@@ -64,7 +64,11 @@ pub(super) fn ask<T: 'static>(
 
 /// Puts an object on blocks, of chunks that are full of a byte; returns its entry.
 pub(super) async fn put(array: &Array, name: &str, byte: u8) -> Entry {
-    let bytes = vec![byte; usize::try_from(CHUNKS * CHUNK_BYTES).unwrap()];
+    put_chunks(array, name, byte, CHUNKS).await
+}
+
+async fn put_chunks(array: &Array, name: &str, byte: u8, chunks: u64) -> Entry {
+    let bytes = vec![byte; usize::try_from(chunks * CHUNK_BYTES).unwrap()];
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
         name: name.to_owned(),
@@ -87,6 +91,20 @@ pub(super) fn empty(lane: &mut Lane) {
     lane.wait("the empty drive", || lane.drives[EMPTIED].is_formatted.get());
 }
 
+/// Begins a repair of these objects at the rate.
+fn begin_repair(lane: &Lane, entries: Vec<Entry>) -> Told<Repaired> {
+    begin(lane, 0, async move |array| {
+        let limits = Limits {
+            on: repair::On::Host,
+            bytes_per_s: Some(BYTES_PER_S),
+            stop: Rc::new(Cell::new(false)),
+            total: Rc::new(|_| {}),
+            progress: Arc::new(|_| {}),
+        };
+        repair::repair(&array, &entries, &limits).await.expect("repairs")
+    })
+}
+
 /// Returns the blocks of an object on the drive that was emptied.
 fn blocks(entry: &Entry) -> &Extents {
     let Placement::Block(extents) = &entry.placement else { panic!("on blocks") };
@@ -101,17 +119,7 @@ fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     let old = ask(&lane, 0, async |array| put(&array, "old", 1).await);
     empty(&mut lane);
     ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
-    let of_repair = old.clone();
-    let repair = begin(&lane, 0, async move |array| {
-        let limits = Limits {
-            on: repair::On::Host,
-            bytes_per_s: Some(BYTES_PER_S),
-            stop: Rc::new(Cell::new(false)),
-            total: Rc::new(|_| {}),
-            progress: Arc::new(|_| {}),
-        };
-        repair::repair(&array, &[of_repair], &limits).await.expect("repairs")
-    });
+    let repair = begin_repair(&lane, vec![old.clone()]);
     // Its first stripe is repaired; it waits before the next one.
     lane.world.run_for(Duration::from_secs(4));
     let new = ask(&lane, 1, async |array| {
@@ -125,4 +133,30 @@ fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     assert!(found.rebuilt > 0 && found.objects == 0, "{found:?}");
     let sound = ask(&lane, 1, async move |_| Sound::read(&pieces::media().await?, &new).await);
     assert!(sound.expect("all drives answer").is_full(), "the repair has written to its blocks");
+}
+
+#[test]
+fn a_repair_leaves_stripes_of_an_object_that_was_put_again_since() {
+    let mut lane = Lane::new(0, GUARDED);
+    lane.start_drives();
+    let entries = ask(&lane, 0, async |array| {
+        vec![put(&array, "first", 1).await, put(&array, "second", 1).await]
+    });
+    empty(&mut lane);
+    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    let repair = begin_repair(&lane, entries);
+    // It knows the stripes of both, and waits for its rate at the first one.
+    lane.world.run_for(Duration::from_secs(4));
+    let again = ask(&lane, 1, async |array| {
+        object::remove(&array, "second").await.expect("removes");
+        put_chunks(&array, "second", 2, 1).await
+    });
+    assert!(repair.borrow().is_none(), "the repair did not wait");
+    // At its rate it takes 16 s for a piece.
+    lane.world.run_for(Duration::from_secs(1000));
+    lane.wait("the repair", || !lane.world.is_running(lane.hosts[0]));
+    let found = repair.take().expect("the repair has ended");
+    assert!(found.is_whole() && found.objects == 2, "{found:?}");
+    let sound = ask(&lane, 1, async move |_| Sound::read(&pieces::media().await?, &again).await);
+    assert!(sound.expect("all drives answer").is_full());
 }

@@ -108,9 +108,9 @@ async fn repair_by<M: Mover + 'static>(
     let begun = now();
     let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found, begun };
     let work = repair.survey(entries).await?;
-    for ((_, name), stripes) in work {
+    for ((_, name), (id, stripes)) in work {
         if !limits.stop.get() {
-            repair.rebuild(&name, &stripes).await?;
+            repair.rebuild(&name, id, &stripes).await?;
         }
     }
     for entry in entries {
@@ -124,8 +124,8 @@ async fn repair_by<M: Mover + 'static>(
     Ok(repair.found)
 }
 
-/// Stripes to rebuild, by their redundancy and object.
-type Work = BTreeMap<(i32, String), Vec<u32>>;
+/// Stripes to rebuild of an object, by their redundancy and its name.
+type Work = BTreeMap<(i32, String), (ObjectId, Vec<u32>)>;
 
 /// A running repair.
 struct Repair<'a, M> {
@@ -151,7 +151,8 @@ impl<M: Mover + 'static> Repair<'_, M> {
             };
             total += subject.bytes_of_all();
             for (margin, stripe) in subject.bad_stripes(&self.fleet) {
-                work.entry((margin, entry.name.clone())).or_default().push(stripe);
+                let of_object = work.entry((margin, entry.name.clone()));
+                of_object.or_insert((entry.id, Vec::new())).1.push(stripe);
             }
         }
         (self.limits.total)(total);
@@ -181,9 +182,12 @@ impl<M: Mover + 'static> Repair<'_, M> {
         Ok(())
     }
 
-    /// Rebuilds the bad pieces of these stripes.
-    async fn rebuild(&mut self, name: &str, stripes: &[u32]) -> Result<(), Error> {
-        let Some(subject) = self.load(name).await? else { return Ok(()) };
+    /// Rebuilds the bad pieces of these stripes, if the name still is that of their object: another
+    /// one has stripes of its own, which [`Self::finish`] looks at.
+    async fn rebuild(&mut self, name: &str, id: ObjectId, stripes: &[u32]) -> Result<(), Error> {
+        let Some(subject) = self.load(name).await?.filter(|subject| subject.entry.id == id) else {
+            return Ok(());
+        };
         self.fix(&subject, stripes).await?;
         self.close(&subject).await?;
         let states = (subject.entry.placement.clone(), subject.states());
