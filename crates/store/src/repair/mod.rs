@@ -235,16 +235,14 @@ impl<M: Mover + 'static> Repair<'_, M> {
                     return Ok(None);
                 }
             }
-            let settled = subject.unwritten.take();
             let subject = Subject::new(&self.fleet, &entry, &presence);
-            if let Some(subject) = &subject {
-                subject.unwritten.borrow_mut().extend(settled);
-                subject.looked.set(looked);
-            }
             if let (Some(subject), Some((placement, states))) = (&subject, self.kept.get(&entry.id))
                 && *placement == entry.placement
             {
                 subject.remember(states);
+            }
+            if let Some(subject) = &subject {
+                subject.looked.set(looked);
             }
             return Ok(subject.map(Rc::new));
         }
@@ -365,9 +363,8 @@ impl<M: Mover + 'static> Repair<'_, M> {
     async fn unmark(&self, subject: &Subject) {
         for index in subject.written_again() {
             let Some(drive) = self.fleet.drive(index) else { continue };
-            match unwritten::unmark(drive, subject.entry.id).await {
-                Ok(()) => drop(subject.unwritten.borrow_mut().remove(&index)),
-                Err(error) => self.fleet.lose(index, &error),
+            if let Err(error) = unwritten::unmark(drive, subject.entry.id).await {
+                self.fleet.lose(index, &error);
             }
         }
     }

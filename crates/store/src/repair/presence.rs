@@ -21,8 +21,8 @@ pub(super) struct Presence {
     keys: BTreeMap<usize, BTreeSet<Key>>,
     /// For each member of an object on blocks: its units in order, true if they are its own.
     units: Vec<Vec<bool>>,
-    /// Drives on which the object's blocks are marked as not all written.
-    unwritten: BTreeSet<usize>,
+    /// Members whose blocks are marked as not all written.
+    marked: BTreeSet<usize>,
 }
 
 impl Presence {
@@ -53,7 +53,7 @@ impl Presence {
             if let Some(drive) = fleet.drive(index) {
                 match unwritten::is_marked(drive, entry.id).await {
                     Ok(false) => {}
-                    Ok(true) => drop(presence.unwritten.insert(index)),
+                    Ok(true) => drop(presence.marked.insert(member)),
                     Err(error) => fleet.lose(index, &error),
                 }
             }
@@ -83,9 +83,10 @@ impl Presence {
         self.units.get(member).and_then(|units| units.get(unit)).copied().unwrap_or(false)
     }
 
-    /// Returns the drives on which the object's blocks are marked as not all written.
-    pub(super) fn unwritten(&self) -> &BTreeSet<usize> {
-        &self.unwritten
+    /// Returns true if a member's blocks are marked as not all written, or will be before their
+    /// units are claimed.
+    pub(super) fn is_unwritten(&self, member: usize) -> bool {
+        self.marked.contains(&member) || !self.foreign_units(member).is_empty()
     }
 
     /// Returns the positions of a member's units that are not the object's.

@@ -4,7 +4,6 @@
 //! compared it with its digest, and one that was rebuilt only after its own drive has.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use csd_kernels::erasure::Code;
@@ -44,7 +43,7 @@ pub(super) struct Subject {
     /// True once the object is known to be removed.
     pub(super) is_gone: Cell<bool>,
     /// Drives on which its blocks are marked as not all written.
-    pub(super) unwritten: RefCell<BTreeSet<usize>>,
+    unwritten: Vec<usize>,
 }
 
 impl Subject {
@@ -62,7 +61,10 @@ impl Subject {
             stripes,
             looked: Cell::new(now()),
             is_gone: Cell::new(false),
-            unwritten: RefCell::new(presence.unwritten().clone()),
+            unwritten: (0..entry.members.len())
+                .filter(|member| presence.is_unwritten(*member))
+                .map(|member| entry.members[member].into())
+                .collect(),
         };
         for stripe in 0..subject.stripes.count() {
             for number in subject.stripes.pieces(stripe) {
@@ -195,14 +197,15 @@ impl Subject {
 
     /// Returns the drives whose blocks are marked as not all written although all chunks there are
     /// good.
-    pub(super) fn written_again(&self) -> Vec<usize> {
-        let is_bad = |(stripe, number): (u32, usize)| {
+    pub(super) fn written_again(&self) -> impl Iterator<Item = usize> {
+        let is_bad = |stripe, number| {
             let is_on_blocks = matches!(self.spot(stripe, number), Spot::Blocks(_));
             is_on_blocks && self.state(stripe, number) != State::Good
         };
-        let bad = self.all().filter(|piece| is_bad(*piece));
-        let bad: BTreeSet<usize> = bad.map(|(stripe, number)| self.drive(stripe, number)).collect();
-        self.unwritten.borrow().difference(&bad).copied().collect()
+        self.unwritten.iter().copied().filter(move |drive| {
+            let mut on_drive = self.all().filter(|piece| self.drive(piece.0, piece.1) == *drive);
+            !on_drive.any(|(stripe, number)| is_bad(stripe, number))
+        })
     }
 
     /// Returns the pieces of a stripe in this state whose drives take part.

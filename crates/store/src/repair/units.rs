@@ -45,10 +45,7 @@ pub(super) async fn settle(
             Err(error) => Err(error),
         };
         match claimed {
-            Ok(claimed) => {
-                *units = claimed;
-                subject.unwritten.borrow_mut().insert(drive.index);
-            }
+            Ok(claimed) => *units = claimed,
             // Nothing is written to units that are not the object's.
             Err(error) => fleet.lose(drive.index, &error),
         }
