@@ -3,7 +3,8 @@
 //!
 //! The host encodes with one thread, a drive with its program `encode`. Times are those of one
 //! (n, k) encoding: n blocks of data, which are in memory on both sides. Both sides take turns in
-//! rounds. A block longer than [`WINDOW_BYTES`] is encoded in passes over the same memory.
+//! rounds. A block longer than [`WINDOW_BYTES`] is encoded in passes over the same memory; of the
+//! host's passes in a round the fastest counts.
 //!
 //! Modules: [`shape`] is the size of an encoding, `host` and `drives` are the two sides, [`row`] is
 //! the result. Invariant: both sides, and libisal, give the same parity, or there is no result.
@@ -20,12 +21,12 @@ use crate::frame::{Step, Stop};
 use crate::report::quartiles;
 use crate::serve::{Launch, Options};
 use drives::{Drives, Encoded};
-use host::Host;
+use host::{Host, ROUND_S};
 pub use row::{Encoder, Row};
 pub use shape::{CELL_BYTES, Shape, WINDOW_BYTES};
 
-/// Expected time of a round on the host, both encoders and the transfer, ns for each byte.
-const HOST_NS_PER_BYTE: f64 = 0.4;
+/// Expected time of a drive without a pace, ns for each byte.
+const DRIVE_NS_PER_BYTE: f64 = 0.4;
 /// Expected time until both sides have the data, seconds.
 const START_S: f64 = 0.5;
 
@@ -61,9 +62,9 @@ impl Case {
 
     /// Returns the time that the case is expected to take in so many rounds, seconds.
     pub fn expected_s(&self, rounds: usize) -> f64 {
-        let host_s = self.shape.data_bytes() as f64 * HOST_NS_PER_BYTE / 1e9 / self.host_power;
-        let drive_s = self.paced_s().unwrap_or(host_s);
-        START_S + rounds as f64 * host_s + self.drive_rounds(rounds) as f64 * drive_s
+        let unpaced_s = self.shape.data_bytes() as f64 * DRIVE_NS_PER_BYTE / 1e9;
+        let drive_s = self.paced_s().unwrap_or(unpaced_s);
+        START_S + rounds as f64 * 2.0 * ROUND_S + self.drive_rounds(rounds) as f64 * drive_s
     }
 }
 
@@ -122,8 +123,9 @@ fn times(plan: &Plan, case: &Case, stop: &Stop) -> Result<Times, Error> {
     drives.check(&host)?;
     let mut times = Times::default();
     for round in 0..plan.rounds {
-        times.own.push(host.encode(case.host_power, stop)?);
-        times.isal.extend(host.encode_by_isal(case.host_power, stop)?);
+        let (own, isal) = host.round(case.host_power, stop)?;
+        times.own.push(own);
+        times.isal.extend(isal);
         times.host_load.push(drives.load()?);
         if round < case.drive_rounds(plan.rounds) {
             times.drives.push(drives.encode(stop)?);

@@ -34,7 +34,7 @@ pub struct Row {
     pub case: Case,
     /// Encoder of the host; the drives have this project's.
     pub encoder: Encoder,
-    /// Encoding on the host, T_SSD(1)-ec.
+    /// Encoding on the host at the rate of each round's fastest pass, T_SSD(1)-ec.
     pub host_s: [f64; 3],
     /// Encoding in a drive, T_CSD-ec; of several drives at once, the slowest one's.
     pub drive_s: [f64; 3],

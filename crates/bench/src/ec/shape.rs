@@ -94,6 +94,11 @@ impl Shape {
         (self.block_bytes / u64::from(CELL_BYTES)).min(WINDOW_BYTES / row_bytes)
     }
 
+    /// Returns the number of windows that a block has; the last one may be a part.
+    pub(super) fn window_passes(&self) -> f64 {
+        self.block_bytes as f64 / (self.window_cells() * u64::from(CELL_BYTES)) as f64
+    }
+
     /// Returns the size of all data that are in memory at a time, bytes.
     pub(super) fn window_bytes(&self) -> usize {
         usize::try_from(self.window_cells()).expect("at most 64 MiB")
@@ -125,7 +130,8 @@ mod tests {
             let shape = Shape::new(blocks, block_mb * 1_000_000).unwrap();
             let cells: u64 = shape.passes().sum();
             assert_eq!(cells * u64::from(CELL_BYTES), shape.block_bytes(), "{shape}");
-            let most = shape.passes().max().unwrap();
+            let (most, passes) = (shape.passes().max().unwrap(), shape.window_passes());
+            assert!((passes * most as f64 - cells as f64).abs() < 1e-6 * cells as f64);
             assert_eq!(most, shape.window_cells());
             assert!(shape.window_bytes() as u64 <= WINDOW_BYTES);
         }

@@ -36,7 +36,7 @@ pub(crate) struct Ec {
     #[arg(value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) drives: u16,
     /// Number of rounds of the host; drives encode once at a pace, else in each round
-    #[arg(long, value_name = "N", default_value = "3")]
+    #[arg(long, value_name = "N", default_value = "5")]
     #[arg(value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) rounds: u64,
     /// Shared library of ISA-L [default: libisal.so.2, if the system has it]
