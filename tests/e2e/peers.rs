@@ -43,6 +43,7 @@ fn add_up(array: &Array, bytes: usize, sum: u32) -> Result<u64, Error> {
     let task = Task {
         sources: vec![value(0, 1), value(1, 1)],
         targets: vec![Target { piece: value(2, sum), factors: vec![1, 1] }],
+        guards: Vec::new(),
         peers: [1, 2].map(|drive| address(array, drive).nqn).to_vec(),
     };
     let address = address(array, 0);

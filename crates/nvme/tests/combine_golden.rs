@@ -5,7 +5,8 @@
 mod common;
 
 use common::{folder, invalid, unhex};
-use csd_nvme::combine::{Answers, Piece, Place, Stored, Target, Task};
+use csd_nvme::combine::{Answers, Guard, Piece, Place, Stored, Target, Task};
+use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use toml::{Table, Value};
 
@@ -35,17 +36,25 @@ fn task(fields: &Table) -> Task {
         let factors = unhex(fields["factors"].as_str().unwrap());
         Target { piece: piece(fields), factors }
     };
+    let guard = |fields: &Value| Guard {
+        target: number(&fields["target"]),
+        nsid: number(&fields["nsid"]),
+        key: Key::new(&unhex(fields["key"].as_str().unwrap())).unwrap(),
+        value: unhex(fields["value"].as_str().unwrap()),
+    };
+    let guards = fields.get("guard").and_then(Value::as_array);
     let peers = fields["peers"].as_array().unwrap().iter();
     Task {
         sources: fields["source"].as_array().unwrap().iter().map(piece).collect(),
         targets: fields["target"].as_array().unwrap().iter().map(target).collect(),
+        guards: guards.into_iter().flatten().map(guard).collect(),
         peers: peers.map(|name| name.as_str().unwrap().to_owned()).collect(),
     }
 }
 
 #[test]
 fn golden_tasks_parse_to_their_fields_and_encode_to_their_bytes() {
-    for name in ["encode", "double"] {
+    for name in ["encode", "double", "guarded"] {
         let (bytes, fields) = read(name);
         let expected = task(&fields);
         assert_eq!(Task::parse(&bytes).as_ref(), Ok(&expected), "{name}");

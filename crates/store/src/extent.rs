@@ -267,7 +267,7 @@ async fn delete(drive: &Drive, key: &Key) -> Result<(), Error> {
     deleted.map(|_| ()).map_err(|error| Error::command(drive, error))
 }
 
-fn unit_key(unit: u32) -> Key {
+pub(crate) fn unit_key(unit: u32) -> Key {
     let mut key = [0; 9];
     key[0] = CLAIM_PREFIX;
     key[1..].copy_from_slice(&u64::from(unit).to_be_bytes());
@@ -284,7 +284,7 @@ fn lock_key() -> Key {
     Key::new(&[LOCK_PREFIX]).expect("one byte is a key")
 }
 
-fn claim_value(object: ObjectId, entry_key: &Key) -> [u8; CLAIM_BYTES] {
+pub(crate) fn claim_value(object: ObjectId, entry_key: &Key) -> [u8; CLAIM_BYTES] {
     let mut value = [0; CLAIM_BYTES];
     value[..12].copy_from_slice(&object.0);
     value[12..].copy_from_slice(entry_key.padded());

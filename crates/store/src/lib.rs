@@ -31,6 +31,7 @@ pub mod characterize;
 pub mod error;
 pub mod extent;
 pub mod fault;
+mod guarded;
 mod in_place;
 pub mod layout;
 pub mod object;

@@ -53,7 +53,8 @@ fn task(drive: usize, number: u32, to: usize) -> Task {
         piece: value(peer(to), 1000 + number, SIZE),
         factors: (0..sources.len()).map(|at| factor(number, at)).collect(),
     };
-    Task { sources, targets: vec![target], peers: others.iter().map(|other| nqn(*other)).collect() }
+    let peers = others.iter().map(|other| nqn(*other)).collect();
+    Task { sources, targets: vec![target], guards: Vec::new(), peers }
 }
 
 #[derive(Default)]

@@ -45,7 +45,7 @@ fn one_drive_gathers_encodes_and_sends_and_another_decodes() {
                 Target { piece: blocks(2, 100, 10_000), factors: factors(1) },
                 Target { piece: value(2, 12, 9_999), factors: factors(2) },
             ];
-            let task = Task { sources, targets, peers: peers_of_0() };
+            let task = Task { sources, targets, guards: Vec::new(), peers: peers_of_0() };
             let found = answers(0, &task).await.unwrap();
             let sums: Vec<u32> = data.iter().map(|piece| crc32c::crc32c(piece)).collect();
             assert_eq!(found.sources, sums);
@@ -71,7 +71,8 @@ fn one_drive_gathers_encodes_and_sends_and_another_decodes() {
             let piece = expecting(value(0, 20, 10_000), &data[1]);
             let targets = vec![Target { piece, factors: decoder.factors(0).to_vec() }];
             let peers = vec![nqn(0), nqn(1)];
-            let result = execute(2, &Task { sources, targets, peers }, Output::Completion).await;
+            let task = Task { sources, targets, guards: Vec::new(), peers };
+            let result = execute(2, &task, Output::Completion).await;
             let expected = 1 << 32 | u64::from(crc32c::crc32c(&data[1]));
             assert_eq!(result.unwrap(), expected);
             assert_eq!(retrieve(2, 20).await.as_ref(), Some(&data[1]));
@@ -88,6 +89,7 @@ fn what_differs_from_its_digest_is_neither_used_nor_stored() {
         let task = |sources: &[Piece], piece| Task {
             sources: sources.to_vec(),
             targets: vec![target(piece)],
+            guards: Vec::new(),
             peers: peers_of_0(),
         };
         // A peer that lies, or has another version of the piece.
@@ -121,6 +123,7 @@ fn a_drive_goes_nowhere_but_to_its_peers_and_serves_no_execution_of_theirs() {
         let task = |peer: u8, name: usize| Task {
             sources: vec![value(peer, 1, 1)],
             targets: vec![Target { piece: value(0, 2, 1), factors: factors.clone() }],
+            guards: Vec::new(),
             peers: vec![nqn(name)],
         };
         let unknown = execute(0, &task(1, STRANGER), Output::Completion).await;
@@ -154,6 +157,7 @@ fn secrets_that_differ_keep_drives_apart() {
         let from = |name: usize, to| Task {
             sources: vec![value(1, 1, 1)],
             targets: vec![copy(to)],
+            guards: Vec::new(),
             peers: vec![nqn(name)],
         };
         let refused = execute(0, &from(1, 2), Output::Completion).await;
@@ -183,6 +187,7 @@ fn drives_that_gather_from_each_other_do_not_wait_in_a_circle() {
                 let task = Task {
                     sources: vec![value(0, 1, SIZE), value(1, 1, SIZE), value(2, 1, SIZE)],
                     targets: vec![target(0, vec![1, 1, 1])],
+                    guards: Vec::new(),
                     peers: others.iter().map(|other| nqn(*other)).collect(),
                 };
                 running.push(spawn(Class::Foreground, async move {
@@ -211,7 +216,12 @@ fn a_peer_that_cannot_be_reached_costs_its_pieces_only() {
     fleet.on_host(|| async {
         let targets = [1, 2, 0].map(|peer| Target { piece: value(peer, 2, 3), factors: vec![1] });
         let sources = vec![value(0, 1, 3)];
-        let task = Task { sources, targets: targets.to_vec(), peers: peers_of_0() };
+        let task = Task {
+            sources,
+            targets: targets.to_vec(),
+            guards: Vec::new(),
+            peers: peers_of_0(),
+        };
         let found = answers(0, &task).await.unwrap();
         let outcomes: Vec<Stored> = found.targets.iter().map(|(_, stored)| *stored).collect();
         assert_eq!(outcomes, [Stored::Lost, Stored::Yes, Stored::Yes]);
@@ -227,7 +237,12 @@ fn a_peer_that_cannot_be_reached_costs_its_pieces_only() {
     fleet.world.heal(fleet.drives[0].machine, fleet.drives[1].machine);
     fleet.on_host(|| async {
         let targets = vec![Target { piece: value(0, 3, 3), factors: vec![1] }];
-        let task = Task { sources: vec![value(1, 1, 3)], targets, peers: peers_of_0() };
+        let task = Task {
+            sources: vec![value(1, 1, 3)],
+            targets,
+            guards: Vec::new(),
+            peers: peers_of_0(),
+        };
         execute(0, &task, Output::Completion).await.unwrap();
         assert_eq!(retrieve(0, 3).await, Some(b"xyz".to_vec()));
     });

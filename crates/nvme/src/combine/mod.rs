@@ -2,16 +2,19 @@
 //!
 //! A task names pieces to gather, factors, and places for the sums: each target is a sum of
 //! products of sources over GF(2^8). Pieces lie on the drive that executes the task or on its
-//! peers, which are named and never addressed. The task is the only source of the execution, an
+//! peers, which are named and never addressed. A target on the executing drive may have guards: it
+//! is stored only while certain values are there. The task is the only source of the execution, an
 //! inline one. `docs/internals/contracts.md` lists the layout and golden files fix its bytes. This
 //! is its only parser. Invariants: a task has 1 to [`SOURCES_MAX`] sources, 1 to [`TARGETS_MAX`]
-//! targets, of which at most [`SUMS_MAX`] are no copies, and pieces of 1 to [`PIECE_BYTES_MAX`]
-//! bytes.
+//! targets, of which at most [`SUMS_MAX`] are no copies, pieces of 1 to [`PIECE_BYTES_MAX`] bytes,
+//! and guards of targets on the executing drive only.
 
 mod answers;
+mod guard;
 mod piece;
 
 pub use answers::{Answers, Stored};
+pub use guard::{GUARD_BYTES_MAX, Guard, GuardRecord};
 pub use piece::{Piece, PieceKind, PieceRecord, Place};
 
 use crate::controller::connect::is_nqn;
@@ -34,6 +37,8 @@ pub const TARGETS_MAX: usize = 48;
 pub const SUMS_MAX: usize = 16;
 /// Maximum peers that a task names.
 pub const PEERS_MAX: usize = SOURCES_MAX + TARGETS_MAX;
+/// Maximum guards of a task.
+pub const GUARDS_MAX: usize = 8;
 /// Maximum length of a piece, bytes.
 pub const PIECE_BYTES_MAX: u32 = 16 << 20;
 
@@ -50,8 +55,10 @@ layout! {
         targets / set_targets: u8 @ 7,
         /// Number of peers.
         peers / set_peers: u8 @ 8,
+        /// Number of guards.
+        guards / set_guards: u8 @ 9,
         /// Reserved, 0.
-        reserved / set_reserved: [7] @ 9,
+        reserved / set_reserved: [6] @ 10,
     }
 }
 
@@ -87,6 +94,8 @@ pub struct Task {
     pub sources: Vec<Piece>,
     /// Sums to store.
     pub targets: Vec<Target>,
+    /// Conditions under which targets on the executing drive are stored.
+    pub guards: Vec<Guard>,
     /// NQNs of the peers; piece number i of [`Piece::peer`] is entry i - 1.
     pub peers: Vec<String>,
 }
@@ -104,7 +113,7 @@ impl Task {
         if header.version() != VERSION {
             return Err(Malformed("version is not 1"));
         }
-        if header.reserved() != [0; 7] {
+        if header.reserved() != [0; 6] {
             return Err(Malformed("reserved bytes of the header are not zero"));
         }
         let (sources, targets) = (usize::from(header.sources()), usize::from(header.targets()));
@@ -114,6 +123,10 @@ impl Task {
         let peers = usize::from(header.peers());
         if peers > PEERS_MAX {
             return Err(Malformed("more than 80 peers"));
+        }
+        let guards = usize::from(header.guards());
+        if guards > GUARDS_MAX {
+            return Err(Malformed("more than 8 guards"));
         }
         let mut rest = Cut(&data[Header::SIZE..]);
         let mut pieces = Vec::with_capacity(sources + targets);
@@ -126,11 +139,12 @@ impl Task {
         let places = pieces.split_off(sources);
         let target = |(piece, factors): (Piece, &[u8])| Target { piece, factors: factors.to_vec() };
         let targets = places.into_iter().zip(factors.chunks(sources)).map(target).collect();
+        let guards = (0..guards).map(|_| rest.guard()).collect::<Result<_, _>>()?;
         let peers = (0..peers).map(|_| rest.name()).collect::<Result<_, _>>()?;
         if !rest.0.is_empty() {
             return Err(Malformed("bytes follow the last name"));
         }
-        let task = Self { sources: pieces, targets, peers };
+        let task = Self { sources: pieces, targets, guards, peers };
         task.check()?;
         Ok(task)
     }
@@ -139,10 +153,22 @@ impl Task {
         if self.targets.iter().any(|target| target.factors.iter().all(|factor| *factor == 0)) {
             return Err(Malformed("a target is a sum of nothing"));
         }
-        match self.sums().count() > SUMS_MAX {
-            true => Err(Malformed("more than 16 targets are no copies")),
-            false => Ok(()),
+        if self.sums().count() > SUMS_MAX {
+            return Err(Malformed("more than 16 targets are no copies"));
         }
+        let is_here = |guard: &Guard| {
+            let target = self.targets.get(usize::from(guard.target));
+            target.is_some_and(|target| target.piece.peer == 0)
+        };
+        match self.guards.iter().all(is_here) {
+            true => Ok(()),
+            false => Err(Malformed("a guard is not of a target on the executing drive")),
+        }
+    }
+
+    /// Returns the guards of a target.
+    pub fn guards_of(&self, target: usize) -> impl Iterator<Item = &Guard> {
+        self.guards.iter().filter(move |guard| usize::from(guard.target) == target)
     }
 
     /// Returns the targets that are no copies of a source, with their numbers.
@@ -161,6 +187,7 @@ impl Task {
         let mut header = Header::zeroed();
         header.set_magic(MAGIC).set_version(VERSION).set_sources(small(self.sources.len()));
         header.set_targets(small(self.targets.len())).set_peers(small(self.peers.len()));
+        header.set_guards(small(self.guards.len()));
         let mut data = header.as_bytes().to_vec();
         let places = self.targets.iter().map(|target| &target.piece);
         for piece in self.sources.iter().chain(places) {
@@ -169,6 +196,9 @@ impl Task {
         for target in &self.targets {
             assert_eq!(target.factors.len(), self.sources.len(), "a factor for every source");
             data.extend_from_slice(&target.factors);
+        }
+        for guard in &self.guards {
+            data.extend_from_slice(guard.record().as_bytes());
         }
         for name in &self.peers {
             data.push(small(name.len()));
@@ -212,6 +242,11 @@ impl<'a> Cut<'a> {
         Ok(head)
     }
 
+    fn guard(&mut self) -> Result<Guard, Malformed> {
+        let record = GuardRecord::parse(self.take(GuardRecord::SIZE)?);
+        Guard::of(&record.ok_or(Malformed("a guard is cut off"))?)
+    }
+
     fn name(&mut self) -> Result<String, Malformed> {
         let length = usize::from(self.take(1)?[0]);
         let name = std::str::from_utf8(self.take(length)?).ok().filter(|name| is_nqn(name));
@@ -222,6 +257,7 @@ impl<'a> Cut<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kv::Key;
 
     fn value(peer: u8, number: u8, crc32c: Option<u32>) -> Piece {
         let place = Place::Value { nsid: 3, key: [number; 16] };
@@ -240,8 +276,19 @@ mod tests {
                 Target { piece: value(0, 4, Some(0)), factors: vec![0x47, 0xA7] },
                 Target { piece: value(2, 5, None), factors: vec![0, 1] },
             ],
+            guards: Vec::new(),
             peers: vec!["nqn.2026-11.io.csdstore:d1".into(), "nqn.2026-11.io.csdstore:d2".into()],
         }
+    }
+
+    fn guarded() -> Task {
+        let claim = |unit: u8| Guard {
+            target: 1,
+            nsid: 3,
+            key: Key::new(&[2, 0, 0, 0, 0, 0, 0, 0, unit]).unwrap(),
+            value: vec![9; 28],
+        };
+        Task { guards: vec![claim(7), claim(8)], ..sample() }
     }
 
     #[test]
@@ -271,6 +318,30 @@ mod tests {
     }
 
     #[test]
+    fn guards_round_trip_and_are_of_targets_on_the_executing_drive() {
+        let task = guarded();
+        let data = task.encode();
+        assert_eq!(data.len(), sample().encode().len() + 2 * GuardRecord::SIZE);
+        assert_eq!(Task::parse(&data), Ok(task.clone()));
+        assert_eq!(task.guards_of(1).count(), 2);
+        assert_eq!(task.guards_of(0).count(), 0);
+        for length in 0..data.len() {
+            assert!(Task::parse(&data[..length]).is_err(), "cut to {length}");
+        }
+        // Targets 0 and 2 lie on peers, and there are no others.
+        for target in [0, 2, 3, 255] {
+            let mut wrong = task.clone();
+            wrong.guards[1].target = target;
+            let refused = Task::parse(&wrong.encode()).unwrap_err();
+            assert_eq!(refused.0, "a guard is not of a target on the executing drive");
+        }
+        let guards = |count| Task { guards: vec![task.guards[0].clone(); count], ..sample() };
+        assert!(Task::parse(&guards(GUARDS_MAX).encode()).is_ok());
+        let refused = Task::parse(&guards(GUARDS_MAX + 1).encode()).unwrap_err();
+        assert_eq!(refused.0, "more than 8 guards");
+    }
+
+    #[test]
     fn every_prefix_is_refused_and_each_limit_has_words() {
         let data = sample().encode();
         for length in 0..data.len() {
@@ -286,7 +357,7 @@ mod tests {
         assert_eq!((wrong(7, 0), wrong(7, 49)), (numbers.clone(), numbers));
         assert_eq!(wrong(0, 0), Err("wrong magic number"));
         assert_eq!(wrong(4, 2), Err("version is not 1"));
-        assert_eq!(wrong(9, 1), Err("reserved bytes of the header are not zero"));
+        assert_eq!(wrong(10, 1), Err("reserved bytes of the header are not zero"));
         assert_eq!(wrong(8, 81), Err("more than 80 peers"));
         assert_eq!(wrong(8, 3), Err("it is cut off"));
         assert_eq!(wrong(8, 1), Err("a piece is on a peer that is not named"));

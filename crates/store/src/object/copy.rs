@@ -17,7 +17,8 @@ use super::in_drives::InDrives;
 use super::writer::Writer;
 use super::{Error, Progress, parity};
 use crate::array::Array;
-use crate::catalogue::{Entry, Extents, ObjectId, Placement};
+use crate::catalogue::{self, Entry, Extents, ObjectId, Placement};
+use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::Parts;
 use crate::pace::Pace;
 use crate::pages::{self, PAGE_BYTES};
@@ -98,7 +99,37 @@ fn small(number: usize) -> u16 {
     u16::try_from(number).expect("an array has at most 1024 drives")
 }
 
-/// Makes `entry` that of its copy, whose chunks and parity the drive that has the object stores.
+/// Claims the units of a copy that lies on blocks.
+///
+/// # Errors
+/// [`Error::Full`]; [`Error::Array`] if a drive is down; a failed command.
+async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> {
+    let (key, layout) = (catalogue::key(&copy.name), copy.layout());
+    let Placement::Block(all) = &mut copy.placement else { return Ok(()) };
+    for (member, (drive, extents)) in copy.members.iter().zip(all).enumerate() {
+        let mut claimer = Claimer::new(array.drive(usize::from(*drive))?, copy.id, key).await?;
+        let bytes = u64::from(layout.count(member)) * u64::from(copy.chunk_bytes);
+        for _ in 0..bytes.div_ceil(UNIT_BYTES) {
+            claimer.claim(array).await?;
+        }
+        *extents = claimer.into_extents();
+    }
+    Ok(())
+}
+
+/// Makes blocks durable that this host has written for a copy.
+async fn flush(array: &Array, copy: &Entry) -> Result<(), Error> {
+    if copy.placement == Placement::Kv {
+        return Ok(());
+    }
+    for drive in &copy.members {
+        let drive = array.drive(usize::from(*drive))?;
+        drive.block.flush().await.map_err(|error| Error::command(drive, error))?;
+    }
+    Ok(())
+}
+
+/// Makes `entry` that of its copy, whose chunks and parity drives store, as far as they can.
 ///
 /// # Errors
 /// Those of [`put`](super::put()).
@@ -110,8 +141,10 @@ pub(super) async fn make_in_drives(
     flow: &Flow,
 ) -> Result<(), Error> {
     let origin = Some((Rc::clone(array.drive(entry.members[0].into())?), entry.clone()));
+    claim(array, &mut copy).await?;
     let encoded =
         encode::stored(array, &copy, (origin, Some(drives)), Some(PAGE_BYTES), flow).await?;
+    flush(array, &copy).await?;
     copy.sums = encoded.chunk_sums;
     parity::add(&mut copy, encoded.sums, encoded.lost)?;
     *entry = copy;

@@ -17,6 +17,7 @@ use super::copy::Flow;
 use super::encoding::{Encoded, Encoding, Number, Origin};
 use super::in_drives::{InDrives, list_pages};
 use super::pages::Lists;
+use super::writer::check_owner;
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::layout;
@@ -110,7 +111,7 @@ pub(super) async fn stored(
     let left = work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
-    let mut pending: VecDeque<JoinHandle<Result<Encoded, Error>>> = VecDeque::new();
+    let mut pending: VecDeque<JoinHandle<Result<Option<Encoded>, Error>>> = VecDeque::new();
     let chunk_sums = vec![0; entry.layout().chunks() as usize];
     let mut all = Encoded { chunk_sums, ..Encoded::default() };
     let (mut next, mut done) = (0, 0);
@@ -118,12 +119,15 @@ pub(super) async fn stored(
         while next < work.stripes.count() && pending.len() < ahead {
             let (work, stripe, drives) = (Rc::clone(&work), next, drives.cloned());
             pending.push_back(spawn(Class::Foreground, async move {
-                work.encode(stripe, drives.as_deref()).await
+                work.encode(stripe, drives.as_ref()).await
             }));
             next += 1;
         }
         let Some(encoded) = pending.pop_front() else { break };
-        let encoded = encoded.await?;
+        let encoded = match encoded.await? {
+            Some(encoded) => encoded,
+            None => work.encode_to_blocks(array, done).await?,
+        };
         let chunks = work.stripes.chunks(done);
         for (chunk, sum) in chunks.iter().zip(encoded.chunk_sums) {
             all.chunk_sums[*chunk as usize] = sum;
@@ -148,17 +152,39 @@ pub(super) async fn stored(
 }
 
 impl Encoding {
-    /// Has a drive encode a stripe, or reads its chunks and stores its pieces.
+    /// Has a drive encode a stripe, or reads its chunks and stores its pieces. Returns `None` if
+    /// this host must do so after a look at the name, because it writes to blocks.
     async fn encode(
         self: &Rc<Self>,
         stripe: u32,
-        drives: Option<&InDrives>,
-    ) -> Result<Encoded, Error> {
-        if let Some(drives) = drives
-            && let Some(encoded) = self.encode_in(drives, stripe).await?
-        {
-            return Ok(encoded);
+        drives: Option<&Rc<InDrives>>,
+    ) -> Result<Option<Encoded>, Error> {
+        if let Some(drives) = drives {
+            let encoded = self.encode_in(drives, stripe).await?;
+            if encoded.is_some() || self.writes_blocks() {
+                return Ok(encoded);
+            }
         }
+        let (pieces, mut encoded) = self.compute(stripe).await?;
+        encoded.lost = self.store(stripe, pieces).await?;
+        Ok(Some(encoded))
+    }
+
+    /// Encodes a stripe whose chunks are copied to blocks, and stores it if this writer still owns
+    /// the name: if not, the blocks soon belong to another object.
+    async fn encode_to_blocks(
+        self: &Rc<Self>,
+        array: &Array,
+        stripe: u32,
+    ) -> Result<Encoded, Error> {
+        let (pieces, mut encoded) = self.compute(stripe).await?;
+        check_owner(array, &self.entry).await?;
+        encoded.lost = self.store(stripe, pieces).await?;
+        Ok(encoded)
+    }
+
+    /// Reads the chunks of a stripe and encodes them. Returns the pieces to store, and digests.
+    async fn compute(self: &Rc<Self>, stripe: u32) -> Result<(Vec<Buffer>, Encoded), Error> {
         let (data, bytes) = (self.read(stripe).await?, self.stripes.parity_bytes(stripe));
         let code = self.code.clone();
         let encode = move || {
@@ -176,8 +202,7 @@ impl Encoding {
         let (data, parity, chunk_sums, sums) = encoded.map_err(|_| Error::Lane)?;
         let data = if self.origin.is_some() { data } else { Vec::new() };
         let pieces = data.into_iter().chain(parity).collect();
-        let lost = self.store(stripe, pieces).await?;
-        Ok(Encoded { chunk_sums, sums, lost })
+        Ok((pieces, Encoded { chunk_sums, sums, lost: Vec::new() }))
     }
 
     async fn read(self: &Rc<Self>, stripe: u32) -> Result<Vec<Buffer>, Error> {
@@ -197,7 +222,8 @@ impl Encoding {
         Ok(data)
     }
 
-    /// Stores the pieces of a stripe; returns those that no drive has acknowledged.
+    /// Stores the pieces of a stripe; returns those that no drive has acknowledged. Waits for all
+    /// of them. Chunks on blocks must be there, because nothing says that one is not.
     async fn store(
         self: &Rc<Self>,
         stripe: u32,
@@ -207,7 +233,7 @@ impl Encoding {
             let work = Rc::clone(self);
             let stored = spawn(Class::Foreground, async move {
                 let drive = work.drive(stripe, piece)?;
-                let (spot, length) = work.value(stripe, piece);
+                let (spot, length) = work.place(stripe, piece);
                 work.pace.wait(drive.index, length.into()).await;
                 match work.listed(drive, spot, bytes.len()) {
                     Some(listed) => listed.store(drive, spot, bytes).await,
@@ -217,13 +243,14 @@ impl Encoding {
             (self.number(stripe, piece), stored)
         };
         let storing: Vec<_> = self.written(stripe).zip(pieces).map(begin).collect();
-        let mut lost = Vec::new();
+        let (mut lost, mut result) = (Vec::new(), Ok(()));
         for (number, stored) in storing {
+            let is_block = self.writes_blocks() && matches!(number, Number::Chunk(_));
             match stored.await {
-                Err(error) if error.is_lost() => lost.push(number),
-                stored => stored?,
+                Err(error) if error.is_lost() && !is_block => lost.push(number),
+                stored => result = result.and(stored),
             }
         }
-        Ok(lost)
+        result.map(|()| lost)
     }
 }

@@ -10,7 +10,7 @@ use csd_kernels::erasure::Code;
 use super::Error;
 use super::pages::{Listed, Lists};
 use crate::array::{Array, Drive, DriveSlot};
-use crate::catalogue::Entry;
+use crate::catalogue::{Entry, Placement};
 use crate::layout::Stripes;
 use crate::pace::Pace;
 use crate::piece::Spot;
@@ -55,18 +55,22 @@ impl Encoding {
     /// Checks that the drives have room for the pieces that will be stored. Returns the bytes of
     /// records that each of these drives has room for then.
     pub(super) async fn check_room(&self, array: &Array) -> Result<Vec<u64>, Error> {
-        let mut needed = vec![0; self.slots.len()];
+        let mut needed: Vec<Option<u64>> = vec![None; self.slots.len()];
         for stripe in 0..self.stripes.count() {
             for piece in self.written(stripe) {
-                let (_, bytes) = self.value(stripe, piece);
+                let room = match self.place(stripe, piece) {
+                    (Spot::Value(..), bytes) => room::record_bytes(bytes.into()),
+                    (Spot::Blocks(_), _) => 0,
+                };
                 if let Some(drive) = self.stripes.drive(stripe, piece) {
-                    needed[usize::from(drive)] += room::record_bytes(bytes.into());
+                    *needed[usize::from(drive)].get_or_insert(0) += room;
                 }
             }
         }
         let mut left = vec![0; needed.len()];
-        for drive in array.drives().filter(|drive| needed[drive.index] > 0) {
-            let room = room::records_left(drive).await?.checked_sub(needed[drive.index]);
+        for drive in array.drives() {
+            let Some(needed) = needed[drive.index] else { continue };
+            let room = room::records_left(drive).await?.checked_sub(needed);
             left[drive.index] = room.ok_or_else(|| {
                 let (drive, what) = (drive.name.clone(), "key-value part");
                 Error::Full { drive, what, room: None }
@@ -82,13 +86,17 @@ impl Encoding {
         self.stripes.pieces(stripe).filter(move |piece| *piece >= first)
     }
 
-    /// Returns the value that a stored piece becomes, and its length.
-    pub(super) fn value(&self, stripe: u32, piece: usize) -> (Spot, u32) {
+    /// Returns true if chunks are copied to blocks, whose units were claimed for them.
+    pub(super) fn writes_blocks(&self) -> bool {
+        self.origin.is_some() && self.entry.placement != Placement::Kv
+    }
+
+    /// Returns the place where a piece is stored, and its length.
+    pub(super) fn place(&self, stripe: u32, piece: usize) -> (Spot, u32) {
         match self.stripes.chunks(stripe).get(piece) {
             Some(chunk) => {
                 let layout = self.entry.layout();
-                let spot = Spot::Value(self.entry.id, layout.number(*chunk));
-                (spot, layout.chunk_len(*chunk))
+                (Spot::of_chunk(&self.entry, &layout, *chunk), layout.chunk_len(*chunk))
             }
             None => {
                 let number =

@@ -2,7 +2,8 @@
 //! there ([`csd_nvme::combine`]). The host sends tasks and gets digests.
 //!
 //! The drive of the first parity piece encodes a stripe, so that drives take turns as parity does.
-//! A whole object is encoded by the drive that has it, which also sends the chunks.
+//! A whole object is encoded by the drive that has it, which also sends the chunks; to blocks they
+//! are fetched by their own drives ([`super::pulls`]).
 //! A drive that fails is not asked again; its stripes are encoded on the host. The host deletes the
 //! answers of a task; a command that is interrupted leaves them where parity is swept. At last the
 //! drives sum the pages of what they have stored ([`crate::pages`]).
@@ -53,7 +54,7 @@ impl InDrives {
     }
 
     /// Returns the index of the program on a drive.
-    async fn index(&self, drive: &Drive) -> Result<u16, String> {
+    pub(super) async fn index(&self, drive: &Drive) -> Result<u16, String> {
         if let Some(index) = self.indexes.borrow().get(&drive.index) {
             return Ok(*index);
         }
@@ -65,8 +66,13 @@ impl InDrives {
         Ok(index)
     }
 
+    /// Returns true if a drive has not failed.
+    fn is_sound(&self, drive: &Drive) -> bool {
+        !self.failed.borrow().contains_key(&drive.index)
+    }
+
     /// Notes that a drive has failed, and is not asked again.
-    fn gives_up(&self, drive: &Drive, why: &str) {
+    pub(super) fn gives_up(&self, drive: &Drive, why: &str) {
         let why = format!("drive {}: {why}", drive.name);
         self.failed.borrow_mut().insert(drive.index, why);
     }
@@ -146,26 +152,33 @@ fn refused(drive: &Drive, status: Status) -> Error {
 impl Encoding {
     /// Has a drive encode a stripe; `None` if none can.
     pub(super) async fn encode_in(
-        &self,
-        drives: &InDrives,
+        self: &Rc<Self>,
+        drives: &Rc<InDrives>,
         stripe: u32,
     ) -> Result<Option<Encoded>, Error> {
-        let is_sound = |drive: &Rc<Drive>| !drives.failed.borrow().contains_key(&drive.index);
         // The digest of a parity piece is needed even if its drive is down.
         let data = self.stripes.scheme().data();
         let mut parity = self.stripes.pieces(stripe).filter(|piece| *piece >= data);
         let is_reachable = parity.all(|piece| self.drive(stripe, piece).is_ok());
-        let executor = self.executor(stripe).filter(|drive| is_reachable && is_sound(drive));
+        let mut pulled = self.pulled(stripe);
+        let is_pulled = pulled.all(|piece| {
+            self.drive(stripe, piece).is_ok_and(|drive| drives.is_sound(drive))
+        });
+        let executor = self.executor(stripe);
+        let executor = executor.filter(|drive| is_reachable && is_pulled && drives.is_sound(drive));
         if let Some(executor) = executor {
             let parity_id = self.entry.parity_id().expect("it is protected");
             let reachable: Vec<usize> =
-                self.written(stripe).filter(|piece| self.drive(stripe, *piece).is_ok()).collect();
+                self.sent(stripe).filter(|piece| self.drive(stripe, *piece).is_ok()).collect();
             let executed = match self.task(executor, stripe, &reachable) {
                 Ok(task) => drives.execute(executor, &task, (parity_id, stripe)).await,
                 Err(error) => Err(error.to_string()),
             };
             match executed {
-                Ok(answers) => return self.encoded(drives, stripe, &reachable, answers).map(Some),
+                Ok(answers) if self.pull(drives, stripe, &answers.sources).await => {
+                    return self.encoded(drives, stripe, &reachable, answers).map(Some);
+                }
+                Ok(_) => {}
                 Err(why) => drives.gives_up(executor, &why),
             }
         }
@@ -197,17 +210,17 @@ impl Encoding {
         let mut targets = Vec::new();
         for number in written {
             let drive = self.drive(stripe, *number)?;
-            let (spot, bytes) = self.value(stripe, *number);
+            let (spot, bytes) = self.place(stripe, *number);
             let (peer, place) = (peers.number(drive), spot.combined(drive.block.block_bytes()));
             let piece = Piece { peer, place, bytes, crc32c: None };
             let factor = |column| self.code.coefficient(*number, column);
             targets.push(Target { piece, factors: (0..chunks.len()).map(factor).collect() });
         }
-        Ok(Task { sources, targets, peers: peers.into_nqns() })
+        Ok(Task { sources, targets, guards: Vec::new(), peers: peers.into_nqns() })
     }
 
     /// Returns the digests of a stripe, and the pieces that are not stored; `written` are those of
-    /// the task.
+    /// the task, and chunks on blocks were fetched.
     fn encoded(
         &self,
         drives: &InDrives,
@@ -217,13 +230,15 @@ impl Encoding {
     ) -> Result<Encoded, Error> {
         let mut targets: BTreeMap<usize, (u32, Stored)> =
             written.iter().copied().zip(answers.targets).collect();
+        let pulled = |piece: usize| (piece, (answers.sources[piece], Stored::Yes));
+        targets.extend(self.pulled(stripe).map(pulled));
         let (mut sums, mut lost) = (Vec::new(), Vec::new());
         for piece in self.written(stripe) {
             let (sum, stored) = targets.remove(&piece).unwrap_or((0, Stored::Lost));
             match stored {
                 Stored::Yes => {
                     let (drive, (spot, bytes)) =
-                        (self.drive(stripe, piece)?.index, self.value(stripe, piece));
+                        (self.drive(stripe, piece)?.index, self.place(stripe, piece));
                     let mut stored = drives.stored.borrow_mut();
                     stored.entry(drive).or_default().push(Wanted { spot, bytes, sum });
                 }

@@ -20,6 +20,7 @@ mod pages;
 mod parity;
 mod pieces;
 mod protect;
+mod pulls;
 mod put;
 mod range;
 mod rebalance;

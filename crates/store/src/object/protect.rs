@@ -19,7 +19,7 @@ use super::in_drives::InDrives;
 use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove};
 use crate::array::Array;
-use crate::catalogue::{Entry, Placement};
+use crate::catalogue::Entry;
 use crate::layout::Scheme;
 use crate::pages::PAGE_BYTES;
 
@@ -112,8 +112,6 @@ async fn encoded(
     let moved = entry.whole.then(|| copy::planned(entry, members, false)).transpose()?;
     let model = model(array, entry, moved.as_ref());
     let by = match encode {
-        // A late write of a peer could reach blocks that belong to another object by then.
-        _ if entry.whole && entry.placement != Placement::Kv => Encode::Host,
         Encode::Auto => model.better(),
         chosen => chosen,
     };

@@ -121,13 +121,9 @@ impl<'a> Writer<'a> {
         if seen.since(self.checked) < CHECK_INTERVAL {
             return Ok(());
         }
-        let (key, name) = (catalogue::key(&self.entry.name), &self.entry.name);
-        let found = catalogue::read(self.array, &key, name).await?;
+        check_owner(self.array, &self.entry).await?;
         self.checked = seen;
-        match found.newest() {
-            Some(newest) if newest.writer == self.entry.writer => Ok(()),
-            _ => Err(Error::Overtaken { name: name.clone() }),
-        }
+        Ok(())
     }
 
     /// Sends a chunk once its drive's window has room. An error of an earlier piece is returned
@@ -267,6 +263,19 @@ impl<'a> Writer<'a> {
             parity: self.parity.map(|parities| parities.sums),
             missing: self.outcome.missing.take(),
         })
+    }
+}
+
+/// Checks that the writer of an entry still owns its name.
+///
+/// # Errors
+/// [`Error::Overtaken`], or those of the catalogue.
+pub(super) async fn check_owner(array: &Array, entry: &Entry) -> Result<(), Error> {
+    let name = &entry.name;
+    let found = catalogue::read(array, &catalogue::key(name), name).await?;
+    match found.newest() {
+        Some(newest) if newest.writer == entry.writer => Ok(()),
+        _ => Err(Error::Overtaken { name: name.clone() }),
     }
 }
 

@@ -1,9 +1,10 @@
 //! [`ByDrives`]: the drive of a lost piece fetches others from its peers, computes the piece and
 //! stores it, by the program `combine`. The host sends a task and gets a number back.
 //!
-//! A rebuild that drives cannot do is done by the host. A drive that fails for a reason of its own,
-//! such as a missing file of peers, is not asked again. Pieces on blocks are always left to the
-//! host: a drive may still write when its host has ended and another object has the blocks.
+//! A piece on blocks is written by its own drive only, and guarded: the drive may still write when
+//! its host has ended and another object has the blocks ([`crate::guarded`]). A rebuild that drives
+//! cannot do is done by the host, which looks at the object again before it writes to blocks. A
+//! drive that fails for a reason of its own, such as a missing file of peers, is not asked again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,12 +13,11 @@ use csd_nvme::combine::{self, Target, Task};
 use csd_nvme::execute::Output;
 use csd_nvme::status::Status;
 
-use super::mover::{By, ByHost, Fault, Mover, Rebuild};
+use super::mover::{By, ByHost, Fault, Mover, Rebuild, is_on_blocks};
 use super::piece::Piece;
 use crate::array::Drive;
 use crate::in_place::program_index;
 use crate::peers::Peers;
-use crate::piece::Spot;
 
 /// Drives rebuild their own pieces, as far as they can.
 #[derive(Default)]
@@ -28,10 +28,19 @@ pub(super) struct ByDrives {
 
 impl Mover for ByDrives {
     async fn rebuild(&self, work: &Rebuild) -> Result<By, Fault> {
-        match self.in_drive(work).await {
-            true => Ok(By::Drives),
-            false => ByHost.rebuild(work).await,
+        for share in shares(work) {
+            if !self.in_drive(&share).await {
+                return match work.targets.iter().any(is_on_blocks) {
+                    true => Err(Fault::Look),
+                    false => ByHost.rebuild(work).await,
+                };
+            }
         }
+        Ok(By::Drives)
+    }
+
+    fn reads(&self, work: &Rebuild) -> u64 {
+        shares(work).len() as u64
     }
 }
 
@@ -39,12 +48,12 @@ impl ByDrives {
     /// Has the first target's drive do the work. Returns false if it has not.
     async fn in_drive(&self, work: &Rebuild) -> bool {
         let executor = &work.targets[0].drive;
-        let Some(task) = task(executor, work) else { return false };
+        let task = task(executor, work);
         let Some(program) = self.program(executor).await else { return false };
         match executor.compute.execute(program, &task.execution(Output::Completion)).await {
             Ok(_) => true,
             Err(error) => {
-                if !is_of_source(error.status()) {
+                if !is_of_piece(error.status()) {
                     self.programs.borrow_mut().insert(executor.index, None);
                 }
                 false
@@ -64,19 +73,33 @@ impl ByDrives {
     }
 }
 
-/// Returns true if an execution has failed because of one of its sources: the host finds out which.
-fn is_of_source(status: Option<Status>) -> bool {
-    let of_source =
-        [Status::SOURCE_MISSING, Status::UNRECOVERED_ERROR, Status::UNRECOVERED_READ_ERROR];
-    status.is_some_and(|status| of_source.contains(&status))
+/// Returns true if an execution has failed because of one of its sources, or of the blocks of a
+/// target: the host finds out which.
+fn is_of_piece(status: Option<Status>) -> bool {
+    let of_piece = [
+        Status::SOURCE_MISSING,
+        Status::UNRECOVERED_ERROR,
+        Status::UNRECOVERED_READ_ERROR,
+        Status::COMPARE_FAILURE,
+    ];
+    status.is_some_and(|status| of_piece.contains(&status))
 }
 
-/// Returns the task of a rebuild; `None` if a target is on blocks.
-fn task(executor: &Drive, work: &Rebuild) -> Option<Task> {
-    let is_on_blocks = |target: &Piece| matches!(target.spot, Spot::Blocks(_));
-    if work.targets.iter().any(is_on_blocks) {
-        return None;
+/// Divides the targets of a rebuild among drives that store them: each on blocks is stored by its
+/// own drive, and the values by the first of these.
+fn shares(work: &Rebuild) -> Vec<Rebuild> {
+    let (on_blocks, values): (Vec<Piece>, Vec<Piece>) =
+        work.targets.iter().cloned().partition(is_on_blocks);
+    let mut shares: Vec<Vec<Piece>> = on_blocks.into_iter().map(|piece| vec![piece]).collect();
+    match shares.first_mut() {
+        Some(first) => first.extend(values),
+        None => shares.push(values),
     }
+    shares.into_iter().map(|targets| Rebuild { targets, ..work.clone() }).collect()
+}
+
+/// Returns the task of a rebuild.
+fn task(executor: &Drive, work: &Rebuild) -> Task {
     let mut peers = Peers::of(executor);
     let mut named = |piece: &Piece| combine::Piece {
         peer: peers.number(&piece.drive),
@@ -92,5 +115,9 @@ fn task(executor: &Drive, work: &Rebuild) -> Option<Task> {
         Target { piece: named(target), factors }
     };
     let targets = work.targets.iter().enumerate().map(target).collect();
-    Some(Task { sources, targets, peers: peers.into_nqns() })
+    let guards = |(number, target): (usize, &Piece)| {
+        work.owner.guards(number, target.spot, target.bytes)
+    };
+    let guards = work.targets.iter().enumerate().flat_map(guards).collect();
+    Task { sources, targets, guards, peers: peers.into_nqns() }
 }

@@ -16,6 +16,7 @@
 mod by_drives;
 mod check;
 mod endangered;
+mod fix;
 mod fleet;
 mod lists;
 mod mover;
@@ -28,7 +29,7 @@ mod subject;
 mod units;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
@@ -36,15 +37,14 @@ use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
 use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
-use crate::object::{self, CHECK_INTERVAL, Progress};
+use crate::object::{self, Progress};
 use crate::unwritten;
 use by_drives::ByDrives;
 use check::Checks;
 use fleet::Fleet;
 use mover::{ByHost, Mover};
 use presence::Presence;
-use revise::{Revised, is_same, revise};
-use stripe::{Fixed, Repair as OfStripe};
+use revise::{Revised, revise};
 use subject::{State, Subject};
 
 pub use endangered::endangered;
@@ -273,61 +273,6 @@ impl<M: Mover + 'static> Repair<'_, M> {
         for done in checking {
             done.await;
         }
-    }
-
-    /// Rebuilds the bad pieces of these stripes, a few at once.
-    async fn fix(&mut self, subject: &Rc<Subject>, stripes: &[u32]) -> Result<(), Error> {
-        let stripe_bytes = subject.code().pieces() * subject.entry.chunk_bytes as usize;
-        let ahead = (AHEAD_BYTES / stripe_bytes.max(1)).clamp(1, AHEAD);
-        let mut pending: VecDeque<JoinHandle<Result<Fixed, Error>>> = VecDeque::new();
-        let (mut stripes, mut failed) = (stripes.iter(), None);
-        loop {
-            while failed.is_none() && pending.len() < ahead && !self.limits.stop.get() {
-                let Some(&stripe) = stripes.next() else { break };
-                let (fleet, mover) = (Rc::clone(&self.fleet), Rc::clone(&self.mover));
-                let checks = self.checks(subject);
-                let work = OfStripe { fleet, subject: Rc::clone(subject), mover, checks, stripe };
-                work.pace().await;
-                match self.is_there(subject).await {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
-                }
-                pending.push_back(spawn(Class::Foreground, async move { work.run().await }));
-            }
-            let Some(done) = pending.pop_front() else { break };
-            match done.await {
-                Ok(fixed) => {
-                    (self.limits.progress)(fixed.bytes);
-                    if fixed.rebuilt > 0 {
-                        self.found.rebuilt_after = self.begun.elapsed();
-                    }
-                    self.found.rebuilt += fixed.rebuilt;
-                    self.found.rebuilt_bytes += fixed.rebuilt_bytes;
-                    self.found.by_drives += fixed.by_drives;
-                }
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(()), Err)
-    }
-
-    /// Checks from time to time that the object still exists: if not, its blocks soon belong to
-    /// another one.
-    async fn is_there(&self, subject: &Subject) -> Result<bool, Error> {
-        let seen = now();
-        if !subject.is_gone.get() && seen.since(subject.looked.get()) >= CHECK_INTERVAL {
-            match object::lookup(self.array, &subject.entry.name).await {
-                Ok(entry) if is_same(&subject.entry, &entry) => {}
-                Ok(_) | Err(Error::Missing { .. }) => subject.is_gone.set(true),
-                Err(error) => return Err(error),
-            }
-            subject.looked.set(seen);
-        }
-        Ok(!subject.is_gone.get())
     }
 
     /// Revises the entry of an object that was worked on. If the object is gone, deletes what was

@@ -12,6 +12,8 @@ use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
 use super::piece::Piece;
 use crate::error::Error;
+use crate::guarded::Owner;
+use crate::piece::Spot;
 
 /// Pieces of one stripe that are computed from others.
 #[derive(Clone)]
@@ -24,6 +26,8 @@ pub(super) struct Rebuild {
     pub(super) empty: Vec<usize>,
     /// Pieces that are computed and stored.
     pub(super) targets: Vec<Piece>,
+    /// The object, as the claims of its units name it.
+    pub(super) owner: Owner,
     /// True to compare sources and results with their digests.
     pub(super) compares: bool,
 }
@@ -36,6 +40,11 @@ impl Rebuild {
         let targets: Vec<usize> = self.targets.iter().map(|target| target.number).collect();
         self.code.decoder(&sources, &targets).expect("n different pieces")
     }
+}
+
+/// Returns true if a piece lies on blocks.
+pub(super) fn is_on_blocks(piece: &Piece) -> bool {
+    matches!(piece.spot, Spot::Blocks(_))
 }
 
 /// The side that has done a rebuild.
@@ -58,6 +67,9 @@ pub(super) enum Fault {
     Target(usize, Error),
     /// The sources are right, and give other targets than the entry has digests of.
     Entry,
+    /// Drives have not done it, and the host must look at the object again before it writes to its
+    /// blocks.
+    Look,
     /// The compute thread failed.
     Lane,
 }
@@ -66,6 +78,11 @@ pub(super) enum Fault {
 pub(super) trait Mover {
     /// Computes and stores the targets.
     async fn rebuild(&self, work: &Rebuild) -> Result<By, Fault>;
+
+    /// Returns how many times each source is read.
+    fn reads(&self, _work: &Rebuild) -> u64 {
+        1
+    }
 }
 
 /// The host reads, decodes and writes.

@@ -11,6 +11,7 @@ use super::fleet::Fleet;
 use super::mover::{By, Fault, Mover, Rebuild};
 use super::subject::{State, Subject};
 use crate::error::Error;
+use crate::guarded::Owner;
 
 /// Pieces that became good.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Fixed {
     pub(super) rebuilt_bytes: u64,
     /// Number of those that drives have rebuilt.
     pub(super) by_drives: u64,
+    /// True if pieces are left, which the host rebuilds after another look at the object.
+    pub(super) is_left: bool,
 }
 
 /// A stripe that is repaired.
@@ -38,8 +41,9 @@ impl<M: Mover> Repair<M> {
     /// between the caller's look at the object and the last write.
     pub(super) async fn pace(&self) {
         let Some(work) = self.plan() else { return };
+        let reads = self.mover.reads(&work);
         for source in &work.sources {
-            self.fleet.pace(source.drive.index, source.bytes.into()).await;
+            self.fleet.pace(source.drive.index, reads * u64::from(source.bytes)).await;
         }
         for target in &work.targets {
             // It is written, and read again.
@@ -83,6 +87,10 @@ impl<M: Mover> Repair<M> {
                         self.fail(target.number, why);
                     }
                 }
+                Err(Fault::Look) => {
+                    fixed.is_left = true;
+                    break;
+                }
                 Err(Fault::Lane) => return Err(Error::Lane),
             }
         }
@@ -109,6 +117,7 @@ impl<M: Mover> Repair<M> {
             sources: sources.iter().map(piece).collect(),
             empty: (needed..subject.code().data()).collect(),
             targets: bad.iter().map(piece).collect(),
+            owner: Owner::of(&subject.entry),
             compares: self.checks.compares,
         })
     }

@@ -65,11 +65,7 @@ impl Compute {
         meter.written_bytes = written(&task, &answers);
         if execution.output == Output::Completion {
             // Nothing else tells the host.
-            let lost = answers.targets.iter().position(|(_, stored)| *stored != Stored::Yes);
-            if let Some(target) = lost {
-                let reason = format!("target {target} is not stored");
-                return Err(Failure::new(Status::PEER_FAILED, reason));
-            }
+            all_stored(&answers)?;
         }
         let mut output = output::gather(&execution.output, false);
         output.append(&answers.encode());
@@ -77,6 +73,17 @@ impl Compute {
         drain.finish().await.and(drained)?;
         Ok(answers.result())
     }
+}
+
+/// Checks that all targets are stored. A guard that does not hold is no fault of a drive.
+fn all_stored(answers: &Answers) -> Result<(), Failure> {
+    let lost = answers.targets.iter().position(|(_, stored)| *stored != Stored::Yes);
+    let Some(target) = lost else { return Ok(()) };
+    let status = match answers.targets[target].1 {
+        Stored::Refused(Status::COMPARE_FAILURE) => Status::COMPARE_FAILURE,
+        _ => Status::PEER_FAILED,
+    };
+    Err(Failure::new(status, format!("target {target} is not stored")))
 }
 
 fn written(task: &Task, answers: &Answers) -> u64 {
@@ -207,9 +214,8 @@ impl Combining {
 
     fn begin_store(&mut self, target: usize, bytes: Buffer, crc: u32) {
         let (ends, turn) = (Rc::clone(&self.ends), Rc::clone(&self.turn));
-        let piece: Piece = self.task.targets[target].piece;
         let stored = spawn(Class::Background, async move {
-            let stored = ends.store(&piece, bytes).await;
+            let stored = ends.store(target, bytes).await;
             drop(turn);
             stored
         });

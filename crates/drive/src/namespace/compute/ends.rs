@@ -1,13 +1,14 @@
 //! [`Ends`]: reads and stores the pieces of a task, on this drive and on its peers.
 //!
-//! To peers it sends reads and stores only. Invariant: a store that has begun is not cut off when
-//! its execution is cancelled.
+//! To peers it sends reads and stores only. Invariants: a store that has begun is not cut off when
+//! its execution is cancelled; between the look at the guards of a target and the write of it
+//! nothing is waited for.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_initiator::{Block, Controller, Kv};
-use csd_nvme::combine::{Piece, Place, Stored, Task};
+use csd_nvme::combine::{Guard, Piece, Place, Stored, Task};
 use csd_nvme::kv::Key;
 use csd_nvme::nvm::Extent;
 use csd_nvme::opcode;
@@ -130,9 +131,10 @@ impl Ends {
     }
 
     /// Stores a target, durably. The log says why a drive did not take it.
-    pub(super) async fn store(&self, piece: &Piece, bytes: Buffer) -> Stored {
+    pub(super) async fn store(&self, target: usize, bytes: Buffer) -> Stored {
+        let piece = &self.task.targets[target].piece;
         let (stored, drive, why) = match self.peer(piece) {
-            None => match self.store_here(piece, bytes).await {
+            None => match self.store_here(target, bytes).await {
                 Ok(()) => return Stored::Yes,
                 Err(failure) => (Stored::Refused(failure.status), "this drive", failure.reason),
             },
@@ -172,12 +174,14 @@ impl Ends {
         }
     }
 
-    async fn store_here(&self, piece: &Piece, mut bytes: Buffer) -> Result<(), Failure> {
+    async fn store_here(&self, target: usize, mut bytes: Buffer) -> Result<(), Failure> {
+        let piece = &self.task.targets[target].piece;
         let (compute, shared) = (&self.compute, &self.compute.shared);
         match piece.place {
             Place::Value { nsid, key } => {
                 let number = values_of(nsid)?;
                 shared.may_change(nsid, opcode::Kv::STORE.0)?;
+                self.check_guards(target).await?;
                 Ok(compute.kv.store(number, whole(&key), vec![bytes], 0).await?)
             }
             Place::Blocks { nsid, slba } => {
@@ -185,10 +189,35 @@ impl Ends {
                 shared.may_change(nsid, opcode::Nvm::WRITE.0)?;
                 let _change = shared.inside_only.begin(Side::Outside)?;
                 pad(&mut bytes, compute.block.block_bytes());
+                self.check_guards(target).await?;
                 Ok(compute.block.write(extent, vec![bytes], true).await?)
             }
         }
     }
+
+    /// Checks the guards of a target.
+    ///
+    /// # Errors
+    /// [`Status::COMPARE_FAILURE`] if one does not hold; the status of this drive.
+    async fn check_guards(&self, target: usize) -> Result<(), Failure> {
+        for guard in self.task.guards_of(target) {
+            if !holds(&self.compute, guard).await? {
+                let reason = format!("a guard of target {target} does not hold: {:?}", guard.key);
+                return Err(Failure::new(Status::COMPARE_FAILURE, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if the value of a guard is there.
+async fn holds(compute: &Compute, guard: &Guard) -> Result<bool, Failure> {
+    let value = compute.kv.open(values_of(guard.nsid)?, guard.key).await?;
+    let Some(value) = value.filter(|value| value.bytes() as usize == guard.value.len()) else {
+        return Ok(false);
+    };
+    let bytes = value.read_unchecked(0, value.bytes()).await?;
+    Ok(bytes[..] == guard.value[..])
 }
 
 fn whole(key: &[u8; 16]) -> Key {
