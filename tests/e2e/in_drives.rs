@@ -27,6 +27,8 @@ fn drives_encode_every_layout_and_under_one_percent_crosses_to_the_host() {
         ("short", "put short short --chunk 4K"),
         // Its own drive encodes it and sends the pieces.
         ("whole", "put x whole --layout whole"),
+        // The drives of its chunks fetch them to blocks.
+        ("block", "put x block --layout whole --on block"),
     ] {
         array.csd(&put.split(' ').collect::<Vec<_>>()).expect(0, &[]);
         let said = protect(&array, name, 0, &["--encode", "drives"]);
@@ -49,16 +51,13 @@ fn drives_encode_every_layout_and_under_one_percent_crosses_to_the_host() {
     let expected = data + 2 * (stripes * chunk + rest.min(chunk));
     assert!(crossed >= expected, "chunks and parity: {crossed}");
     assert_eq!(said["result"]["encode"]["host"]["host_link_bytes"], expected);
-    array.csd(&["put", "short", "block", "--layout", "whole", "--on", "block"]).expect(0, &[]);
-    let said = protect(&array, "block", 0, &["--encode", "drives"]);
-    assert_eq!(said["result"]["encode"]["by"], "host", "it is spread over blocks");
     let again = protect(&array, "here", 0, &["--encode", "drives"]);
     assert!(again["result"]["encode"].is_null(), "it was protected before");
     array.kill(0);
     array.kill(3);
-    let objects =
-        [("values", "x"), ("blocks", "x"), ("sorted", "s"), ("short", "short"), ("whole", "x")];
-    for (name, file) in objects {
+    let files = [("sorted", "s"), ("short", "short")];
+    let others = ["values", "blocks", "whole", "block"].map(|name| (name, "x"));
+    for (name, file) in files.into_iter().chain(others) {
         let got = array.csd(&["get", name, "-", "--raw"]);
         assert!(matches!(got.code, 0 | 4), "{name}: {}", got.stderr);
         assert!(got.stdout == fs::read(array.path(file)).unwrap(), "{name}");
@@ -72,6 +71,17 @@ fn auto_prints_what_moves_and_the_host_helps_drives_that_cannot() {
     for name in ["one", "two"] {
         array.csd(&["put", "x", name]).expect(0, &[]);
     }
+    for name in ["block", "auto"] {
+        array.csd(&["put", "x", name, "--layout", "whole", "--on", "block"]).expect(0, &[]);
+    }
+    let said = protect(&array, "auto", 0, &["--encode", "auto"]);
+    let encode = &said["result"]["encode"];
+    let most = |way: &str| {
+        let link = |name: &str| encode[way][name].as_u64().unwrap();
+        link("host_link_bytes").max(link("busiest_drive_bytes"))
+    };
+    let better = if most("drives") < most("host") { "drives" } else { "host" };
+    assert_eq!(encode["by"], better, "{encode}");
     let words = ["encode", "host's link", "busiest drive", "encoded in drives", "taken"];
     let auto = ["protect", "one", "rs:4+2", "--encode", "auto", "--link-rate", "100M"];
     let said = array.csd(&auto).expect(0, &[]).text();
@@ -88,6 +98,11 @@ fn auto_prints_what_moves_and_the_host_helps_drives_that_cannot() {
     assert!(warnings.contains(&words), "{warnings}");
     assert!(warnings.contains("in the drive's file of peers"), "{warnings}");
     check(&array, "two", 4, 2);
+    // Its chunks are spread to blocks.
+    let said = protect(&array, "block", 4, &["--encode", "drives"]);
+    let stripes = &said["result"]["protection"]["stripes"];
+    assert_eq!(&said["result"]["encode"]["stripes_on_host"], stripes);
+    check(&array, "block", 4, 2);
 }
 
 #[test]

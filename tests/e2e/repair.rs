@@ -239,23 +239,34 @@ fn a_run_takes_no_blocks_for_data_that_a_killed_repair_has_not_written() {
 fn the_bytes_go_from_drive_to_drive_or_through_the_host() {
     let array = Array::up(6, "256M");
     array.file("x", &bytes(9, 64 * 64 * CHUNK));
-    array.csd(&["put", "x", "--chunk", "256K", "--protect", "rs:4+2"]).expect(0, &[]);
+    let put = ["put", "x", "--chunk", "256K", "--protect", "rs:4+2"];
+    array.csd(&put).expect(0, &[]);
+    goes_from_drive_to_drive_or_through_the_host(&array);
+    array.csd(&["rm", "x"]).expect(0, &[]);
+    array.csd(&[&put[..], &["--on", "block"]].concat()).expect(0, &[]);
+    goes_from_drive_to_drive_or_through_the_host(&array);
+}
+
+fn goes_from_drive_to_drive_or_through_the_host(array: &Array) {
     for (on, is_by_drives) in [("drives", true), ("host", false)] {
-        empty(&array, &[1, 2]);
-        let found = repaired(&array, &["--on", on], 0);
+        empty(array, &[1, 2]);
+        let found = repaired(array, &["--on", on], 0);
         let number = |field: &str| found[field].as_u64().unwrap();
         let (crossed, rebuilt) = (number("host_crossed_bytes"), number("rebuilt_bytes"));
         assert!(number("rebuilt") > 20, "{found}");
         assert_eq!(number("by_drives"), if is_by_drives { number("rebuilt") } else { 0 });
         assert!(if is_by_drives { crossed < rebuilt / 20 } else { crossed > rebuilt }, "{found}");
     }
-    check(&array, "x", 4, 2);
+    check(array, "x", 4, 2);
     // Drives without a file of peers leave it to the host.
-    empty(&array, &[3]);
-    std::fs::write(array.path("csd-array/peers"), "").unwrap();
-    let found = repaired(&array, &[], 0);
+    empty(array, &[3]);
+    let peers = array.path("csd-array/peers");
+    let known = std::fs::read(&peers).unwrap();
+    std::fs::write(&peers, "").unwrap();
+    let found = repaired(array, &[], 0);
     assert_eq!((&found["by_drives"], &found["missing"]), (&json!(0), &json!([])), "{found}");
-    check(&array, "x", 4, 2);
+    check(array, "x", 4, 2);
+    std::fs::write(&peers, known).unwrap();
 }
 
 #[test]

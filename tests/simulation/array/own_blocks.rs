@@ -10,7 +10,7 @@ use std::time::Duration;
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, Placement, rebuild};
 use csd_store::error::Error;
-use csd_store::repair::{self, Limits};
+use csd_store::repair::{self, Limits, On};
 use csd_store::{object, run};
 
 use super::Lane;
@@ -24,9 +24,9 @@ const STEP: Duration = Duration::from_micros(100);
 /// The byte of which the object's chunks are full.
 const BYTE: u8 = 7;
 
-async fn repair(array: &Array, entry: Entry) {
+async fn repair(array: &Array, entry: Entry, on: On) {
     let limits = Limits {
-        on: repair::On::Host,
+        on,
         bytes_per_s: None,
         stop: Rc::new(Cell::new(false)),
         total: Rc::new(|_| {}),
@@ -34,6 +34,8 @@ async fn repair(array: &Array, entry: Entry) {
     };
     let found = repair::repair(array, &[entry], &limits).await.expect("repairs");
     assert!(found.is_whole(), "{found:?}");
+    let by_drives = if on == On::Drives { found.rebuilt } else { 0 };
+    assert_eq!(found.by_drives, by_drives, "{found:?}");
 }
 
 /// Returns true if a run would read the blocks of the drive that was emptied, which then hold the
@@ -60,6 +62,15 @@ async fn counts(array: &Array, entry: &Entry) -> bool {
 
 #[test]
 fn blocks_count_as_the_objects_own_only_when_all_are_written() {
+    killed_at_each_step(On::Host);
+}
+
+#[test]
+fn so_do_blocks_that_drives_write_also_after_their_host_was_killed() {
+    killed_at_each_step(On::Drives);
+}
+
+fn killed_at_each_step(on: On) {
     let mut lane = Lane::new(0, GUARDED);
     lane.start_drives();
     let before = ask(&lane, 0, async |array| put(&array, "object", BYTE).await);
@@ -68,7 +79,7 @@ fn blocks_count_as_the_objects_own_only_when_all_are_written() {
         empty(&mut lane);
         ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
         let entry = before.clone();
-        let told = begin(&lane, 0, async move |array| repair(&array, entry).await);
+        let told = begin(&lane, 0, async move |array| repair(&array, entry, on).await);
         lane.world.run_for(STEP * step * step);
         lane.world.crash(lane.hosts[0]);
         let early = before.clone();
@@ -85,6 +96,6 @@ fn blocks_count_as_the_objects_own_only_when_all_are_written() {
             break;
         }
     }
-    println!("array: blocks were refused at {refused} looks and counted at {counted}");
+    println!("array, {on:?}: blocks were refused at {refused} looks and counted at {counted}");
     assert!(refused > 20 && counted > 1, "{refused}, {counted}");
 }

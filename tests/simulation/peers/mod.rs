@@ -1,10 +1,12 @@
 //! Drives that work with each other by the program `combine`.
 //!
 //! The fleet: three drives that have each other in their files of peers, one more that no file
-//! names, and a host. `tasks` has them execute one task after the other; `faulty` is a lane with
+//! names, and a host. `tasks` has them execute one task after the other, `guarded` tasks whose
+//! targets depend on values of their drive; `faulty` is a lane with
 //! power cuts and partitions between drives.
 
 mod faulty;
+mod guarded;
 mod tasks;
 
 use std::cell::{Cell, RefCell};

@@ -216,12 +216,8 @@ fn a_peer_that_cannot_be_reached_costs_its_pieces_only() {
     fleet.on_host(|| async {
         let targets = [1, 2, 0].map(|peer| Target { piece: value(peer, 2, 3), factors: vec![1] });
         let sources = vec![value(0, 1, 3)];
-        let task = Task {
-            sources,
-            targets: targets.to_vec(),
-            guards: Vec::new(),
-            peers: peers_of_0(),
-        };
+        let task =
+            Task { sources, targets: targets.to_vec(), guards: Vec::new(), peers: peers_of_0() };
         let found = answers(0, &task).await.unwrap();
         let outcomes: Vec<Stored> = found.targets.iter().map(|(_, stored)| *stored).collect();
         assert_eq!(outcomes, [Stored::Lost, Stored::Yes, Stored::Yes]);

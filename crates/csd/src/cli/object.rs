@@ -163,7 +163,7 @@ pub(crate) struct Protect {
     /// Place where parity is computed. `drives`: a drive of each stripe reads the chunks from the
     /// others and stores the parity there, and a whole object is encoded and spread by its own
     /// drive; the drives must be peers, as those of `csd array up` are. `auto`: prints the bytes on
-    /// the links, and takes the faster way. Whole objects on blocks are encoded on the host
+    /// the links, and takes the faster way
     #[arg(long, value_enum, value_name = "host|drives|auto", default_value_t = EncodeOn::Host)]
     pub(crate) encode: EncodeOn,
     /// Speed of a link in bytes per second, for the times of `--encode auto`; each drive and the

@@ -87,7 +87,8 @@ mod tests {
         let key = Key::new(&[2; 9]).unwrap();
         let good = Guard { target: 5, nsid: 3, key, value: vec![0; 28] };
         assert_eq!(Guard::of(&good.record()), Ok(good.clone()));
-        let longest = Guard { key: Key::new(&[1; 16]).unwrap(), value: vec![7; 32], ..good.clone() };
+        let longest =
+            Guard { key: Key::new(&[1; 16]).unwrap(), value: vec![7; 32], ..good.clone() };
         assert_eq!(Guard::of(&longest.record()), Ok(longest));
         let wrong = |at: usize, byte: u8| {
             let mut bytes = *good.record().as_bytes();

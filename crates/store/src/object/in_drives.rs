@@ -161,9 +161,8 @@ impl Encoding {
         let mut parity = self.stripes.pieces(stripe).filter(|piece| *piece >= data);
         let is_reachable = parity.all(|piece| self.drive(stripe, piece).is_ok());
         let mut pulled = self.pulled(stripe);
-        let is_pulled = pulled.all(|piece| {
-            self.drive(stripe, piece).is_ok_and(|drive| drives.is_sound(drive))
-        });
+        let is_pulled =
+            pulled.all(|piece| self.drive(stripe, piece).is_ok_and(|drive| drives.is_sound(drive)));
         let executor = self.executor(stripe);
         let executor = executor.filter(|drive| is_reachable && is_pulled && drives.is_sound(drive));
         if let Some(executor) = executor {

@@ -42,9 +42,10 @@ impl Encoding {
     ) -> bool {
         let begin = |piece: usize| {
             let (work, drives, sum) = (Rc::clone(self), Rc::clone(drives), sums[piece]);
-            spawn(Class::Foreground, async move {
-                work.pull_one(&drives, (stripe, piece), sum).await
-            })
+            spawn(
+                Class::Foreground,
+                async move { work.pull_one(&drives, (stripe, piece), sum).await },
+            )
         };
         let pulling: Vec<_> = self.pulled(stripe).map(begin).collect();
         let mut all = true;

@@ -115,9 +115,8 @@ fn task(executor: &Drive, work: &Rebuild) -> Task {
         Target { piece: named(target), factors }
     };
     let targets = work.targets.iter().enumerate().map(target).collect();
-    let guards = |(number, target): (usize, &Piece)| {
-        work.owner.guards(number, target.spot, target.bytes)
-    };
+    let guards =
+        |(number, target): (usize, &Piece)| work.owner.guards(number, target.spot, target.bytes);
     let guards = work.targets.iter().enumerate().flat_map(guards).collect();
     Task { sources, targets, guards, peers: peers.into_nqns() }
 }

@@ -84,7 +84,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
 
     /// Checks from time to time, or now if it `must_look`, that the object still exists: if not,
     /// its blocks soon belong to another one.
-    async fn is_there(&self, subject: &Subject, must_look: bool) -> Result<bool, Error> {
+    pub(super) async fn is_there(&self, subject: &Subject, must_look: bool) -> Result<bool, Error> {
         let seen = now();
         let is_due = must_look || seen.since(subject.looked.get()) >= CHECK_INTERVAL;
         if !subject.is_gone.get() && is_due {

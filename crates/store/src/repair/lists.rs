@@ -52,7 +52,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 self.fleet.pace(held.drive.index, group.bytes()).await;
                 let Ok(list) = group.list(&maker).await else { break };
                 let Some(list) = list else { continue };
-                if self.limits.stop.get() || !self.is_there(subject).await? {
+                if self.limits.stop.get() || !self.is_there(subject, false).await? {
                     return Ok(());
                 }
                 if add(&held.drive, &list).await.is_err() {

@@ -1,8 +1,8 @@
 //! [`Ends`]: reads and stores the pieces of a task, on this drive and on its peers.
 //!
 //! To peers it sends reads and stores only. Invariants: a store that has begun is not cut off when
-//! its execution is cancelled; between the look at the guards of a target and the write of it
-//! nothing is waited for.
+//! its execution is cancelled; the look at the guards of a target is the last step before its
+//! write.
 
 use std::rc::Rc;
 use std::sync::Arc;
