@@ -24,7 +24,6 @@ mod held;
 mod inside;
 mod inside_only;
 mod limits;
-mod linear;
 mod listing;
 mod lives;
 mod long;

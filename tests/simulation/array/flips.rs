@@ -5,7 +5,7 @@
 //! a repair everything is as before. At most one piece of a stripe and one copy of an entry are
 //! damaged, which every code and quorum of the lane allows.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use csd_store::scrub::{self, Bad, Cause, Limits};
 use super::history::Told;
 use super::host::{self, Known};
 use super::pieces::{self, Medium, Sound};
+use super::repair::no_limits;
 use super::{DRIVES, Lane, NAMES, plan};
 use crate::places::places;
 
@@ -258,8 +259,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
             wrong.push(format!("{} was not read: {told:?}", host::name_of(name)));
         }
     }
-    let (stop, progress) = (Rc::new(Cell::new(false)), Arc::new(|_| {}) as object::Progress);
-    let limits = Limits { bytes_per_s: None, stop: Rc::clone(&stop), progress };
+    let limits = Limits { bytes_per_s: None, stop: Rc::default(), progress: Arc::new(|_| {}) };
     for entry in object::list(array).await.ok()?.sealed {
         let found = scrub::scrub(array, &entry, &limits).await.ok()?;
         if !found.unread.is_empty() {
@@ -277,14 +277,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
         if bad.is_empty() {
             continue;
         }
-        let progress = Arc::clone(&limits.progress);
-        let of_repair = repair::Limits {
-            on: repair::On::default(),
-            bytes_per_s: None,
-            stop: Rc::clone(&stop),
-            total: Rc::new(|_| {}),
-            progress,
-        };
+        let of_repair = no_limits(repair::On::default());
         repair::repair(array, std::slice::from_ref(&entry), &of_repair).await.ok()?;
         scrub::mark_repaired(array, &entry, &mut bad, &limits).await.ok()?;
         scrub::relist(array, &entry, &mut bad, &limits).await.ok()?;

@@ -1,7 +1,7 @@
 //! A repair with a rate waits, and the object is removed meanwhile: its blocks belong to another
 //! object when the repair goes on.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use csd_store::source::Source;
 use super::history::CHUNK_BYTES;
 use super::host::options;
 use super::pieces::{self, Sound};
+use super::repair::no_limits;
 use super::{Lane, plan};
 use crate::DRIVE_BYTES;
 
@@ -64,13 +65,12 @@ pub(super) fn ask<T: 'static>(
 
 /// Puts an object on blocks, of chunks that are full of a byte; returns its entry.
 pub(super) async fn put(array: &Array, name: &str, byte: u8) -> Entry {
-    put_chunks(array, name, byte, CHUNKS).await
+    put_chunks(array, &options_of(name), byte, CHUNKS).await
 }
 
-async fn put_chunks(array: &Array, name: &str, byte: u8, chunks: u64) -> Entry {
-    let bytes = vec![byte; usize::try_from(chunks * CHUNK_BYTES).unwrap()];
-    let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
-    let options = PutOptions {
+/// Returns the options of an object on blocks that survives the loss of two drives.
+pub(super) fn options_of(name: &str) -> PutOptions {
+    PutOptions {
         name: name.to_owned(),
         on: On::Block,
         chunk_bytes: Some(CHUNK_BYTES),
@@ -78,29 +78,39 @@ async fn put_chunks(array: &Array, name: &str, byte: u8, chunks: u64) -> Entry {
         align: None,
         protect: Some(Scheme::new(2, 2).unwrap()),
         page_bytes: None,
-    };
+    }
+}
+
+/// Puts an object of so many chunks that are full of a byte; returns its entry.
+pub(super) async fn put_chunks(
+    array: &Array,
+    options: &PutOptions,
+    byte: u8,
+    chunks: u64,
+) -> Entry {
+    let bytes = vec![byte; usize::try_from(chunks * CHUNK_BYTES).unwrap()];
+    let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let progress: object::Progress = Arc::new(|_| {});
-    object::put(array, source, &options, &progress).await.expect("puts").entry
+    object::put(array, source, options, &progress).await.expect("puts").entry
 }
 
 /// Brings the drive back empty.
 pub(super) fn empty(lane: &mut Lane) {
-    lane.world.crash(lane.drives[EMPTIED].machine);
-    lane.replace(EMPTIED, Volatile::new(DRIVE_BYTES, VolatileConfig::default()), false);
-    lane.start_drive(EMPTIED);
-    lane.wait("the empty drive", || lane.drives[EMPTIED].is_formatted.get());
+    empty_drive(lane, EMPTIED);
+}
+
+/// Brings a drive back empty.
+pub(super) fn empty_drive(lane: &mut Lane, index: usize) {
+    lane.world.crash(lane.drives[index].machine);
+    lane.replace(index, Volatile::new(DRIVE_BYTES, VolatileConfig::default()), false);
+    lane.start_drive(index);
+    lane.wait("the empty drive", || lane.drives[index].is_formatted.get());
 }
 
 /// Begins a repair of these objects at the rate.
-fn begin_repair(lane: &Lane, entries: Vec<Entry>) -> Told<Repaired> {
+pub(super) fn begin_repair(lane: &Lane, entries: Vec<Entry>) -> Told<Repaired> {
     begin(lane, 0, async move |array| {
-        let limits = Limits {
-            on: repair::On::Host,
-            bytes_per_s: Some(BYTES_PER_S),
-            stop: Rc::new(Cell::new(false)),
-            total: Rc::new(|_| {}),
-            progress: Arc::new(|_| {}),
-        };
+        let limits = Limits { bytes_per_s: Some(BYTES_PER_S), ..no_limits(repair::On::Host) };
         repair::repair(&array, &entries, &limits).await.expect("repairs")
     })
 }
@@ -149,7 +159,7 @@ fn a_repair_leaves_stripes_of_an_object_that_was_put_again_since() {
     lane.world.run_for(Duration::from_secs(4));
     let again = ask(&lane, 1, async |array| {
         object::remove(&array, "second").await.expect("removes");
-        put_chunks(&array, "second", 2, 1).await
+        put_chunks(&array, &options_of("second"), 2, 1).await
     });
     assert!(repair.borrow().is_none(), "the repair did not wait");
     // At its rate it takes 16 s for a piece.

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::linear::{self, Ask, Content, EMPTY, Operation, Told};
 use super::{CONNECTIONS, KEYS};
 use crate::Lived;
-use crate::linear::{self, Ask, Content, EMPTY, Operation, Told};
 
 /// Numbers of kinds that a run met.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,6 +6,7 @@
 //! because the drive lets a host in only when nothing of its lost queues goes on.
 
 mod history;
+mod linear;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -17,11 +18,11 @@ use csd_nvme::status::Status;
 use csd_reactor::sim::MachineId;
 use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 
-use crate::linear::{Ask, Content, EMPTY, Told, When, has_version};
 use crate::lives::keys_in;
 use crate::words::words;
 use crate::{DRIVE, NQN, Simulation, seeds};
 use history::{Met, Shared};
+use linear::{Ask, Content, EMPTY, Told, When, has_version};
 
 const HOSTS: usize = 3;
 const CONNECTIONS: usize = 2;
