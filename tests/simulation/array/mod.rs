@@ -26,6 +26,7 @@ mod guards;
 mod history;
 mod host;
 mod interrupted;
+mod least_first;
 mod listed;
 mod own_blocks;
 mod pace;
