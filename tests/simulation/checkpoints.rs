@@ -1,11 +1,13 @@
 //! Checkpoints and short groups, in numbers: bytes of log for each short value, and bytes that
-//! recovery reads. All are counted by the drive or its simulated disk, so they repeat.
+//! recovery reads. All are counted by the drive or its simulated disk, so they repeat. Lanes with
+//! power cuts count here those that fall into the writing of a checkpoint.
 
 use std::rc::Rc;
 
 use csd_drive::drive::Core;
 use csd_drive::format::SHARDS;
-use csd_drive::media::Media;
+use csd_drive::media::{Media, Volatile};
+use csd_drive::namespace::kv::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, RecordHeader};
 use csd_drive::namespace::kv::recover::survey;
 use csd_drive::namespace::kv::walk::Step;
 use csd_nvme::kv::Key;
@@ -14,6 +16,31 @@ use crate::lives::{Lives, SMALL, content, find, segments_of, store, together};
 
 /// Concurrent Stores.
 const DEPTH: u64 = 64;
+
+/// Returns true for each kind of checkpoint, among the records and final, of which the disk has one
+/// that is not durable: a power cut now falls into its writing.
+pub fn unfinished(disk: &Volatile) -> [bool; 2] {
+    let mut pending = Vec::new();
+    disk.each_pending(|offset, bytes| {
+        let places = (offset..).step_by(RecordHeader::SIZE);
+        for (at, place) in places.zip(bytes.chunks(RecordHeader::SIZE)) {
+            // Values hold no such header: its checksum is right.
+            let header = RecordHeader::parse(place);
+            let header = header.and_then(|of| RecordHeader::checked(place, of.sequence()));
+            pending.extend(header.map(|header| (at, header)));
+        }
+    });
+    let mut found = [false; 2];
+    for (at, header) in pending {
+        let mut durable = [0; RecordHeader::SIZE];
+        disk.at_rest(|memory| memory.read(at, &mut durable));
+        // A group writes its first page again, perhaps with a checkpoint that is durable.
+        let is_new = durable[..] != *header.as_bytes();
+        found[0] |= is_new && header.kind() == KIND_CHECKPOINT;
+        found[1] |= is_new && header.kind() == KIND_FINAL_CHECKPOINT;
+    }
+    found
+}
 
 fn key(number: u64) -> Key {
     let mut bytes = [7; 16];

@@ -105,6 +105,10 @@ struct Lived {
     shared_groups: u64,
     /// Lives that ended while a segment was being cleaned.
     ends_in_cleaning: u64,
+    /// Lives that ended before a checkpoint that they were writing was durable: one among the
+    /// records of a segment, or the final one behind them.
+    ends_in_checkpoints: u64,
+    ends_in_final_checkpoints: u64,
 }
 
 impl Lived {
@@ -113,6 +117,8 @@ impl Lived {
         self.checkpoints += other.checkpoints;
         self.shared_groups += other.shared_groups;
         self.ends_in_cleaning += other.ends_in_cleaning;
+        self.ends_in_checkpoints += other.ends_in_checkpoints;
+        self.ends_in_final_checkpoints += other.ends_in_final_checkpoints;
     }
 }
 
@@ -182,6 +188,9 @@ impl Simulation {
 
     /// Counts what the drive did in its life, which is about to end.
     fn count_life(&mut self) {
+        let [checkpoints, finals] = checkpoints::unfinished(&self.disk).map(u64::from);
+        self.lived.ends_in_checkpoints += checkpoints;
+        self.lived.ends_in_final_checkpoints += finals;
         let Some(shared) = self.shared.take() else { return };
         let segments = &shared.segments;
         self.lived.add(Lived {
@@ -189,6 +198,7 @@ impl Simulation {
             checkpoints: segments.checkpoint_count(),
             shared_groups: segments.shared_group_count(),
             ends_in_cleaning: u64::from(segments.is_cleaning()),
+            ..Lived::default()
         });
     }
 
@@ -280,7 +290,9 @@ fn nothing_acknowledged_is_lost_over_power_cuts() {
     assert!(operations > 20 * count as u64, "the workload hardly ran");
     let is_met = lived.cleaned > 0 && lived.checkpoints > 100 && lived.shared_groups > 100;
     assert!(is_met || count < 50, "hardly any cleaning, checkpoint, group of several: {lived:?}");
-    assert!(lived.ends_in_cleaning > 0 || count < 50, "no cut fell into cleaning: {lived:?}");
+    let ends = [lived.ends_in_cleaning, lived.ends_in_checkpoints, lived.ends_in_final_checkpoints];
+    let is_met = ends.iter().all(|number| *number > 0);
+    assert!(is_met || count < 50, "no cut fell into cleaning or into a checkpoint: {lived:?}");
 }
 
 #[test]

@@ -116,6 +116,12 @@ impl Volatile {
         self.state().pending.values().map(|write| write.bytes.len() as u64).sum()
     }
 
+    /// Calls `look` with the offset and the bytes of each write that is not durable, in the order
+    /// of submission.
+    pub fn each_pending(&self, mut look: impl FnMut(u64, &[u8])) {
+        self.state().pending.values().for_each(|write| look(write.offset, &write.bytes));
+    }
+
     /// Loses every completed write that is not durable, as a page cache does when the disk fails
     /// it: the bytes can be read until the power cut. Returns true if there were any.
     pub fn lose_unsynced(&self) -> bool {
