@@ -242,7 +242,8 @@ pub async fn put(array: &Array, name: usize, content: Content, known: &Known) ->
         name: name_of(name),
         on: if on_block { On::Block } else { On::Kv },
         chunk_bytes: Some(CHUNK_BYTES),
-        arrange: Arrange::Spread,
+        // Without protection at first; a protect spreads it.
+        arrange: if repairing && content % 4 == 2 { Arrange::Whole } else { Arrange::Spread },
         align: if on_some { rebalance::on_some(array) } else { None },
         page_bytes: Some(object::PAGE_BYTES),
         protect: match content % 4 {
@@ -278,16 +279,22 @@ pub async fn get(array: &Array, name: usize, known: &Known) -> Told {
         Ok(entry) => entry,
         Err(error) => return refused(&error),
     };
+    let (found, done) = read(array, entry).await;
+    let content = known.borrow_mut().history.recognise(&found, done.is_ok());
+    match done {
+        Ok(()) => Told::Bytes(content),
+        Err(Error::Removed { .. }) => Told::Missing,
+        Err(_) => Told::Unknown,
+    }
+}
+
+/// Reads an object. Returns its bytes; with an error, those that were read before it.
+pub async fn read(array: &Array, entry: Entry) -> (Vec<u8>, Result<(), Error>) {
     let (sink, progress) = (Sink::default(), Arc::new(|_| {}) as object::Progress);
     let options = GetOptions::whole(Form::Raw);
     let done = object::get(array, entry, options, Box::new(sink.clone()), &progress).await;
     let found = sink.0.lock().unwrap().clone();
-    let content = known.borrow_mut().history.recognise(&found, done.is_ok());
-    match done {
-        Ok(_) => Told::Bytes(content),
-        Err(Error::Removed { .. }) => Told::Missing,
-        Err(_) => Told::Unknown,
-    }
+    (found, done.map(|_| ()))
 }
 
 /// Watches one drive after the other: no drive's epoch of a name ever falls.

@@ -25,7 +25,6 @@ mod flips;
 mod guards;
 mod history;
 mod host;
-mod interrupted;
 mod least_first;
 mod listed;
 mod own_blocks;
@@ -34,6 +33,7 @@ mod pieces;
 mod rebalance;
 mod removal;
 mod repair;
+mod steps;
 mod writers;
 
 use std::cell::{Cell, RefCell};

@@ -23,8 +23,12 @@ pub fn on_some(array: &Array) -> Option<Entry> {
             members.remove(index);
         }
     }
-    let is_none = members.is_empty();
-    let entry = Entry {
+    (!members.is_empty()).then(|| aligned(members))
+}
+
+/// Returns an object on these drives, to which a new one is aligned.
+pub fn aligned(members: Vec<u16>) -> Entry {
+    Entry {
         name: "some drives".to_owned(),
         id: ObjectId::from_random([0; 12]),
         writer: [0; 16],
@@ -44,8 +48,7 @@ pub fn on_some(array: &Array) -> Option<Entry> {
         survives: 0,
         protection: None,
         copy: None,
-    };
-    (!is_none).then_some(entry)
+    }
 }
 
 /// Returns the drives that vote, by place.

@@ -1,0 +1,253 @@
+//! A host is killed at any step of a change of an object, or of a rebuild of an empty drive's
+//! catalogue; another one goes on with what it finds. The object's bytes are read throughout, and
+//! the repeated change leaves all pieces and no others.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_kernels::ElementType;
+use csd_store::array::{Array, GUARDED};
+use csd_store::catalogue::{Entry, rebuild};
+use csd_store::layout::Scheme;
+use csd_store::object::{self, Arrange, Encode, Error, On, PutOptions};
+use csd_store::repair;
+use csd_store::source::Source;
+
+use super::Lane;
+use super::history::{CHUNK_BYTES, bytes_of};
+use super::host::read;
+use super::pace::{self, EMPTIED, ask, begin, empty};
+use super::pieces::{self, Sound, left_after_reclaim};
+use super::rebalance::{self, voters};
+use super::repair::no_limits;
+use crate::seeds::{self, seeds};
+
+const NAME: &str = "object";
+/// The content of the object: nine chunks, the last one shorter.
+const CONTENT: u64 = 8;
+/// The host is killed between the squares of a step's number and of the next one, times this,
+/// microseconds.
+const STEP_US: u64 = 400;
+/// One of so many seeds is a run of all changes.
+const SEEDS: usize = 500;
+/// Time between two steps of a rebuild of the catalogue: less than a command takes.
+const REBUILD_STEP: Duration = Duration::from_micros(50);
+/// Longer than a drive goes on with a task of a host that is gone.
+const LATE: Duration = Duration::from_secs(15);
+
+/// A change of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Put(On),
+    Protect(On, Before, Encode),
+    Repair(On, repair::On),
+    Rebalance(On),
+    Remove(On),
+}
+
+/// Layout of an object before it is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Spread,
+    Whole,
+}
+
+impl Change {
+    /// Stores the object that is changed.
+    async fn prepare(self, array: &Array) {
+        let stored = match self {
+            Self::Put(_) => return,
+            Self::Protect(on, Before::Spread, _) => {
+                put(array, on, Arrange::Spread, (None, None)).await
+            }
+            Self::Protect(on, Before::Whole, _) => {
+                put(array, on, Arrange::Whole, (None, None)).await
+            }
+            Self::Rebalance(on) => {
+                put_protected(array, on, Some(rebalance::aligned(vec![0, 1, 3, 4]))).await
+            }
+            Self::Repair(on, _) | Self::Remove(on) => put_protected(array, on, None).await,
+        };
+        stored.expect("puts");
+    }
+
+    /// Makes the change; whoever repeats it may find that it was made.
+    async fn make(self, array: &Array) {
+        match self {
+            Self::Put(on) => match put_protected(array, on, None).await {
+                Ok(()) | Err(Error::Exists { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+            Self::Protect(_, _, encode) => {
+                let progress = Arc::new(|_| {}) as object::Progress;
+                match object::protect(array, NAME, scheme(), encode, &progress).await {
+                    Ok(_) | Err(Error::Protection { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            Self::Repair(_, on) => {
+                let entry = object::lookup(array, NAME).await.expect("it is there");
+                let limits = no_limits(on);
+                let found = repair::repair(array, &[entry], &limits).await.expect("repairs");
+                assert!(found.is_whole(), "{found:?}");
+            }
+            Self::Rebalance(_) => {
+                let entry = object::lookup(array, NAME).await.expect("it is there");
+                let (drives, limits) = (voters(array), rebalance::no_limits());
+                let done = object::rebalance(array, &[entry], &drives, &limits).await;
+                assert!(done.failed.is_empty(), "{:?}", done.failed);
+            }
+            Self::Remove(_) => match object::remove(array, NAME).await {
+                Ok(_) | Err(Error::Missing { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+        }
+    }
+
+    /// Reads the object, which may be missing while it is put or removed.
+    async fn look(self, array: &Array) {
+        match object::lookup(array, NAME).await {
+            Ok(entry) => {
+                let (bytes, done) = read(array, entry).await;
+                done.expect("reads");
+                assert!(bytes == bytes_of(CONTENT), "other bytes");
+            }
+            Err(Error::Missing { .. }) if matches!(self, Self::Put(_) | Self::Remove(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Compares what the media hold with the change that was made.
+    async fn check(self, array: &Array) {
+        self.look(array).await;
+        let media = pieces::media().await.expect("all drives answer");
+        match object::lookup(array, NAME).await {
+            Err(Error::Missing { .. }) => assert!(matches!(self, Self::Remove(_))),
+            Err(error) => panic!("{error}"),
+            Ok(entry) => {
+                let sound = Sound::read(&media, &entry).await.expect("it is protected");
+                assert!(sound.is_full(), "pieces are lacking");
+                assert!(sound.differences(&entry, &bytes_of(CONTENT)).is_empty());
+                let drives = voters(array);
+                let is_moved = !matches!(self, Self::Rebalance(_));
+                assert!(is_moved || object::lies_on(&entry, &drives), "{:?}", entry.members);
+            }
+        }
+        let left = left_after_reclaim(array, &media).await.expect("all drives answer");
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+fn scheme() -> Scheme {
+    Scheme::new(2, 2).unwrap()
+}
+
+/// Puts the object protected, as another one is placed or on all drives.
+async fn put_protected(array: &Array, on: On, align: Option<Entry>) -> Result<(), Error> {
+    put(array, on, Arrange::Spread, (Some(scheme()), align)).await
+}
+
+async fn put(
+    array: &Array,
+    on: On,
+    arrange: Arrange,
+    (protect, align): (Option<Scheme>, Option<Entry>),
+) -> Result<(), Error> {
+    let source = Box::new(io::Cursor::new(bytes_of(CONTENT)));
+    let source = Source::raw("bytes", source, ElementType::Bytes);
+    let options = PutOptions {
+        name: NAME.to_owned(),
+        on,
+        chunk_bytes: Some(CHUNK_BYTES),
+        arrange,
+        align,
+        protect,
+        page_bytes: Some(object::PAGE_BYTES),
+    };
+    let progress: object::Progress = Arc::new(|_| {});
+    object::put(array, source, &options, &progress).await.map(|_| ())
+}
+
+/// Kills the host at each step of a change; returns the number of steps.
+fn interrupt(seed: u64, change: Change) -> u64 {
+    let mut lane = Lane::new(seed, GUARDED);
+    lane.start_drives();
+    for step in 0.. {
+        ask(&lane, 1, async move |array| change.prepare(&array).await);
+        if matches!(change, Change::Repair(..)) {
+            empty(&mut lane);
+            ask(&lane, 1, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+        }
+        let told = begin(&lane, 0, async move |array| change.make(&array).await);
+        let after_us = lane.draw(STEP_US * step * step..STEP_US * (step + 1) * (step + 1));
+        lane.world.run_for(Duration::from_micros(after_us));
+        lane.world.crash(lane.hosts[0]);
+        let is_done = told.take().is_some();
+        ask(&lane, 1, async move |array| {
+            change.look(&array).await;
+            change.make(&array).await;
+            change.look(&array).await;
+        });
+        lane.world.run_for(LATE);
+        ask(&lane, 1, async move |array| {
+            change.check(&array).await;
+            Change::Remove(On::Kv).make(&array).await;
+        });
+        if is_done {
+            return step;
+        }
+    }
+    unreachable!("the change ends")
+}
+
+#[test]
+fn changes_that_are_interrupted_at_any_step_can_be_repeated() {
+    let mut changes = Vec::new();
+    for on in [On::Kv, On::Block] {
+        changes.extend([Change::Put(on), Change::Rebalance(on), Change::Remove(on)]);
+        for place in [repair::On::Host, repair::On::Drives] {
+            changes.push(Change::Repair(on, place));
+        }
+        for (before, encode) in [
+            (Before::Spread, Encode::Host),
+            (Before::Spread, Encode::Drives),
+            (Before::Whole, Encode::Host),
+            (Before::Whole, Encode::Drives),
+        ] {
+            changes.push(Change::Protect(on, before, encode));
+        }
+    }
+    let steps = |seed| changes.iter().map(|change| interrupt(seed, *change)).collect::<Vec<_>>();
+    for steps in seeds::each(seeds().step_by(SEEDS), steps) {
+        for (change, steps) in changes.iter().zip(steps) {
+            println!("array: {change:?} was interrupted at {steps} steps");
+            assert!(steps > 5, "{change:?}: {steps}");
+        }
+    }
+}
+
+#[test]
+fn a_rebuild_that_is_interrupted_at_any_step_can_be_repeated() {
+    let mut lane = Lane::new(0, GUARDED);
+    lane.start_drives();
+    ask(&lane, 0, async |array| pace::put(&array, "object", 1).await);
+    let mut interrupted = 0;
+    loop {
+        empty(&mut lane);
+        let told = begin(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.is_ok());
+        lane.world.run_for(REBUILD_STEP * interrupted);
+        lane.world.crash(lane.hosts[0]);
+        if told.take().is_some() {
+            break;
+        }
+        let repeated = ask(&lane, 1, async |array| rebuild::rebuild(&array, EMPTIED).await);
+        let rebuilt = repeated.unwrap_or_else(|error| panic!("step {interrupted}: {error}"));
+        assert_eq!(rebuilt.names, 1);
+        let votes = ask(&lane, 1, async |array| array.slots()[EMPTIED].vote().is_ok());
+        assert!(votes, "step {interrupted}");
+        interrupted += 1;
+    }
+    println!("array: a rebuild was interrupted at {interrupted} steps");
+    assert!(interrupted > 20, "{interrupted}");
+}
