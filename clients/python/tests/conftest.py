@@ -1,8 +1,13 @@
 """A drive for each test, served by the `csd` program that ``$CSD`` names."""
 
+import contextlib
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,6 +18,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 CSD = Path(os.environ.get("CSD", ROOT / "target/debug/csd"))
 HOST_NQN = "nqn.2026-11.io.csdstore:host"
+# Longest wait for a thread that can run, in seconds.
+LIMIT = 60
 
 
 class Drive:
@@ -69,6 +76,80 @@ def together(works: Iterable[Callable[[], None]]) -> None:
         thread.join()
     for error in failed:
         raise error
+
+
+class Gated:
+    """Python code in a process of its own, and a gate before each of the drives that it uses.
+
+    A gate lets what the process sends to the drive through only after a second thread of the
+    process has answered. If a call holds the interpreter's lock while it waits for a drive, that
+    thread cannot answer, and the call never ends.
+    """
+
+    ANSWER = """
+import os, threading
+def answer():
+    while os.read(0, 1):
+        os.write(1, b".")
+threading.Thread(target=answer, daemon=True).start()
+"""
+
+    def __init__(self, code: str, drives: Iterable[str], *words: str) -> None:
+        """Run the code; its arguments are the words and the gates' addresses."""
+        self.lock = threading.Lock()
+        self.answers = 0
+        gates = {socket.create_server(("127.0.0.1", 0)): drive for drive in drives}
+        addresses = [f"127.0.0.1:{gate.getsockname()[1]}" for gate in gates]
+        # When it is aborted, it says where its threads are.
+        python = [sys.executable, "-X", "faulthandler", "-c", self.ANSWER + code]
+        self.process = subprocess.Popen(
+            [*python, *words, *addresses],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for gate, drive in gates.items():
+            threading.Thread(target=self.accept, args=(gate, drive), daemon=True).start()
+
+    def accept(self, gate: socket.socket, drive: str) -> None:
+        """Connect every host to the drive."""
+        address, _, port = drive.rpartition(":")
+        while True:
+            host, _ = gate.accept()
+            to = socket.create_connection((address, int(port)))
+            for ways in ((host, to, self.is_answered), (to, host, lambda: True)):
+                threading.Thread(target=self.pass_on, args=ways, daemon=True).start()
+
+    def pass_on(
+        self, source: socket.socket, target: socket.socket, is_open: Callable[[], bool]
+    ) -> None:
+        """Pass bytes on while the gate is open."""
+        with contextlib.suppress(OSError):
+            while (piece := source.recv(1 << 16)) and is_open():
+                target.sendall(piece)
+            target.shutdown(socket.SHUT_WR)
+
+    def is_answered(self) -> bool:
+        """Ask the second thread, and wait for its answer."""
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with self.lock, contextlib.suppress(BrokenPipeError):
+            stdin.write(b"?")
+            if not select.select([stdout], [], [], LIMIT)[0]:
+                self.process.send_signal(signal.SIGABRT)
+            elif stdout.read(1):
+                self.answers += 1
+                return True
+        return False
+
+    def end(self) -> int:
+        """Wait for the end of the code, which must succeed; return the number of answers."""
+        assert self.process.stderr is not None
+        said = self.process.stderr.read().decode()
+        assert self.process.wait() == 0, said
+        return self.answers
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import HOST_NQN, Drive, secrets_files, together
+from conftest import HOST_NQN, Drive, Gated, secrets_files, together
 
 
 def test_it_is_a_mapping_of_values_of_any_length(drive: Drive) -> None:
@@ -83,7 +83,7 @@ def test_conditions_and_wrong_arguments_are_errors_in_words(drive: Drive) -> Non
         csdstore.connect(drive.url + "?nsid=1")
 
 
-def test_threads_share_a_client_and_run_while_others_wait(drive: Drive) -> None:
+def test_threads_share_a_client(drive: Drive) -> None:
     """Eight threads, a hundred values each."""
     with csdstore.connect(drive.url) as kv:
 
@@ -95,6 +95,28 @@ def test_threads_share_a_client_and_run_while_others_wait(drive: Drive) -> None:
 
         together(lambda thread=thread: work(thread) for thread in range(8))
         assert len(kv) == 800
+
+
+def test_other_threads_run_while_a_call_waits(drive: Drive) -> None:
+    """No command of any call reaches the drive before another thread has run."""
+    calls = """
+import sys, csdstore
+url, gate = sys.argv[1:]
+with csdstore.connect(url.format(gate), tries=0) as kv:
+    long = bytes(kv.info()["value_bytes_max"] + 1)
+    kv.put_value("k", b"value")
+    assert kv.get_value("k") == b"value"
+    assert kv.get_into("k", bytearray(8)) == 5
+    assert kv.exists("k")
+    kv["long"] = long
+    assert kv["long"] == long
+    assert sorted(kv) == [b"k", b"long"]
+    kv.flush()
+    assert kv.delete_value("k")
+    del kv["long"]
+"""
+    gated = Gated(calls, [drive.listen], drive.url.replace(drive.listen, "{}"))
+    assert gated.end() > 10
 
 
 def test_racing_writers_store_a_key_once(drive: Drive) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import HOST_NQN, Array, secrets_files, together
+from conftest import HOST_NQN, Array, Gated, secrets_files, together
 
 fsspec = pytest.importorskip("fsspec")
 CHUNK = 1 << 20
@@ -256,6 +256,32 @@ def test_threads_share_a_file_system(fs) -> None:
 
     together(lambda number=number: work(number) for number in range(8))
     assert len(fs.find("")) == 40
+
+
+def test_other_threads_run_while_a_call_waits(stored: Array, tmp_path: Path) -> None:
+    """No command of any call reaches a drive before another thread has run."""
+    calls = """
+import sys, fsspec
+text, file, *gates = sys.argv[1:]
+with open(file, "w") as array:
+    array.write(text.format(*gates))
+fs = fsspec.filesystem("csd", array=file)
+content = bytes(3 << 20)
+fs.pipe_file("x", content)
+assert fs.cat_file("x") == content
+assert fs.cat_file("x", 5, 9) == content[5:9]
+assert fs.info("x")["size"] == len(content)
+fs.put_file(file, "y")
+assert len(fs.find("")) == 2
+fs.rm_file("x")
+"""
+    text = stored.file.read_text().replace("{", "{{").replace("}", "}}")
+    drives = []
+    for drive in tomllib.loads(stored.file.read_text())["drives"]:
+        drives.append(drive["url"].removeprefix("nvme+tcp://").partition("/")[0])
+        text = text.replace(f"//{drives[-1]}/", "//{}/")
+    gated = Gated(calls, drives, text, str(tmp_path / "gated.toml"))
+    assert gated.end() > 10
 
 
 def test_a_protected_object_is_read_without_a_drive(fs, stored: Array, tmp_path: Path) -> None:
