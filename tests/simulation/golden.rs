@@ -78,10 +78,26 @@ async fn sectors(media: Media) -> BTreeMap<u64, Vec<u8>> {
     found
 }
 
+/// Returns the text of a golden medium.
 pub fn golden(version: u32) -> String {
-    let name = format!("../docs/internals/golden/media/version-{version}.txt");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    std::fs::read_to_string(path).unwrap()
+    golden_file(&format!("version-{version}.txt"))
+}
+
+/// Returns the text of a file beside the golden media.
+pub fn golden_file(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/internals/golden/media");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// Returns the digits of bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the text of the medium of lives that have ended.
+pub fn text_of(lives: &Lives) -> String {
+    let line = |(at, bytes): (u64, Vec<u8>)| format!("{at:08x} {}\n", hex(&bytes));
+    lives.inspect(sectors).into_iter().map(line).collect()
 }
 
 /// Writes a medium to the disk of lives that have not begun.
@@ -206,11 +222,7 @@ fn a_golden_medium_of_this_version_is_written_and_restored() {
             .unwrap();
         lives.cut(|| 1);
     }
-    let mut text = String::new();
-    for (at, bytes) in lives.inspect(sectors) {
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        text.push_str(&format!("{at:08x} {hex}\n"));
-    }
+    let text = text_of(&lives);
     if let Some(path) = std::env::var_os("CSD_GOLDEN") {
         std::fs::write(path, &text).unwrap();
     }

@@ -19,6 +19,7 @@ mod flood;
 mod full;
 mod fused;
 mod golden;
+mod golden_mark;
 mod groups;
 mod held;
 mod inside;

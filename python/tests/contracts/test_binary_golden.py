@@ -14,6 +14,7 @@ CATALOGUE = sorted((GOLDEN / "catalogue").glob("*.toml"))
 TUNNEL = sorted((GOLDEN / "tunnel").glob("*.toml"))
 COMMANDS = sorted((GOLDEN / "tunnel/commands").glob("*.toml"))
 LOGS = sorted((GOLDEN / "tunnel/log").glob("*.toml"))
+MEDIA = GOLDEN / "media"
 ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
 LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4, "whole": 5}
 STATES = {"staged": 1, "sealed": 2, "deleted": 3}
@@ -224,3 +225,19 @@ def test_golden_files_are_there() -> None:
     assert len(EXECUTE) >= 4
     assert len(CATALOGUE) >= 6
     assert crc32c(b"123456789") == 0xE3069283
+
+
+def test_mark() -> None:
+    """Both copies of the mark of a drive with a volatile cache are those of its fields."""
+    lines = (MEDIA / "version-2-marked.txt").read_text().splitlines()
+    sectors = {int(at, 16): bytes.fromhex(digits) for at, digits in map(str.split, lines)}
+    fields = (MEDIA / "version-2-mark.txt").read_text().splitlines()
+    epoch, *positions = ([int(field) for field in line.split()] for line in fields)
+    of_shard = {shard: rest for shard, *rest in positions}
+    body = sectors[0][16:32] + struct.pack("<Q", *epoch)
+    for shard in range(16):
+        body += struct.pack("<QIII", *of_shard.get(shard, (0, 0, 0, 0)))
+    mark = b"CMRK" + struct.pack("<I", crc32c(b"CMRK" + bytes(4) + body)) + body
+    assert len(mark) == 352
+    for at in (320 << 10, 832 << 10):
+        assert sectors[at].ljust(512, b"\0") == mark.ljust(512, b"\0")
