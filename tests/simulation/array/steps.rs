@@ -21,7 +21,7 @@ use super::pace::{self, EMPTIED, ask, begin, empty};
 use super::pieces::{self, Sound, left_after_reclaim};
 use super::rebalance::{self, voters};
 use super::repair::no_limits;
-use crate::seeds::{self, seeds};
+use crate::seeds;
 
 const NAME: &str = "object";
 /// The content of the object: nine chunks, the last one shorter.

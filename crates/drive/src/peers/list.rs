@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use csd_initiator::{Address, Secret};
 
+const SECRET_START: &str = "DHHC-1:";
+
 /// A drive of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -52,6 +54,10 @@ impl List {
             ["peer", url, secret] => (url, Some(secret)),
             _ => return Err("not `peer URL` nor `peer URL SECRET`".to_owned()),
         };
+        // What is said of a wrong URL repeats it.
+        if url.contains(SECRET_START) {
+            return Err("a secret stands where the URL belongs".to_owned());
+        }
         let address: Address = url.parse().map_err(|error| format!("{error}"))?;
         if address.nsid.is_some() {
             return Err(format!("{url:?} names a namespace: leave ?nsid out"));
@@ -145,6 +151,8 @@ mod tests {
             (format!("peer {D0}?nsid=3"), "leave ?nsid out"),
             (format!("peer {D0}\npeer {D0}"), "line 2: a second line of nqn"),
             (format!("peer {D0} {}", &one[1..]), "a secret is DHHC-1"),
+            (format!("peer {one} {D0}"), "line 1: a secret stands where the URL belongs"),
+            (format!("peer {D0}{one}"), "line 1: a secret stands where the URL belongs"),
         ] {
             let error = List::parse(&wrong).unwrap_err();
             assert!(error.contains(words), "{error}");

@@ -33,6 +33,7 @@ pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
 pub use home::{DEFAULT_FOLDER, Home};
 pub use quorum::Quorum;
+pub use record::{Lives, Roster};
 pub use slot::DriveSlot;
 pub use writers::Writers;
 

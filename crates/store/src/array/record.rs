@@ -33,7 +33,7 @@ pub(super) struct Life {
 
 /// A drive's own record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lives {
+pub struct Lives {
     /// The array.
     pub(super) array: [u8; 16],
     /// The drive's place in it.
@@ -53,7 +53,7 @@ pub(super) struct Seat {
 
 /// The places of all drives. Of two rosters, [`Roster::join`] makes the one that follows both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Roster {
+pub struct Roster {
     /// The array.
     pub(super) array: [u8; 16],
     /// By place.
@@ -89,7 +89,8 @@ impl Lives {
     }
 
     /// Returns the encoded record.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = head(LIVES_MAGIC, self.lives.len(), self.last().ordinal, &self.array);
         for life in &self.lives {
             push_life(&mut out, *life);
@@ -99,7 +100,8 @@ impl Lives {
     }
 
     /// Parses a record; `None` if it is damaged or of another version.
-    pub(super) fn parse(data: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn parse(data: &[u8]) -> Option<Self> {
         let (count, version, array, mut rest) = opened(LIVES_MAGIC, data)?;
         let mut lives = Vec::with_capacity(count);
         for _ in 0..count {
@@ -131,7 +133,7 @@ impl Roster {
     }
 
     /// Takes over every place of which `other` knows a later life.
-    pub(super) fn join(&mut self, other: &Self) {
+    pub fn join(&mut self, other: &Self) {
         for (slot, seat) in other.seats.iter().enumerate() {
             if seat.life.ordinal > self.seat(slot).map_or(0, |own| own.life.ordinal) {
                 self.set(slot, *seat);
@@ -140,7 +142,8 @@ impl Roster {
     }
 
     /// Returns the encoded roster.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = head(ROSTER_MAGIC, self.seats.len(), self.version(), &self.array);
         for seat in &self.seats {
             out.extend_from_slice(&seat.nguid);
@@ -150,7 +153,8 @@ impl Roster {
     }
 
     /// Parses a roster; `None` if it is damaged or of another version.
-    pub(super) fn parse(data: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn parse(data: &[u8]) -> Option<Self> {
         let (count, version, array, mut rest) = opened(ROSTER_MAGIC, data)?;
         let mut seats = Vec::with_capacity(count);
         for _ in 0..count {
