@@ -13,8 +13,7 @@
 //! (`history.rs`, `host.rs`). Every piece of a protected object on the media that has its digest is
 //! the scalar code's; an object with enough such pieces is read; a reclaim leaves no pieces of no
 //! object (`pieces.rs`). After a repair that reported success, and the last one of each object with
-//! enough pieces, the media hold all of them (`repair.rs`), with right page lists (`listed.rs`). A
-//! seed is a whole run.
+//! enough pieces, the media hold all of them (`repair.rs`), with right page lists (`listed.rs`).
 
 mod claims;
 mod codes;
@@ -25,6 +24,7 @@ mod flips;
 mod guards;
 mod history;
 mod host;
+mod late;
 mod least_first;
 mod listed;
 mod own_blocks;

@@ -15,9 +15,9 @@ use csd_store::repair;
 use csd_store::source::Source;
 
 use super::Lane;
-use super::history::{CHUNK_BYTES, bytes_of};
+use super::history::bytes_of;
 use super::host::read;
-use super::pace::{self, EMPTIED, ask, begin, empty};
+use super::pace::{self, EMPTIED, ask, begin, empty, options_of};
 use super::pieces::{self, Sound, left_after_reclaim};
 use super::rebalance::{self, voters};
 use super::repair::no_limits;
@@ -156,15 +156,8 @@ async fn put(
 ) -> Result<(), Error> {
     let source = Box::new(io::Cursor::new(bytes_of(CONTENT)));
     let source = Source::raw("bytes", source, ElementType::Bytes);
-    let options = PutOptions {
-        name: NAME.to_owned(),
-        on,
-        chunk_bytes: Some(CHUNK_BYTES),
-        arrange,
-        align,
-        protect,
-        page_bytes: Some(object::PAGE_BYTES),
-    };
+    let page_bytes = Some(object::PAGE_BYTES);
+    let options = PutOptions { on, arrange, align, protect, page_bytes, ..options_of(NAME) };
     let progress: object::Progress = Arc::new(|_| {});
     object::put(array, source, &options, &progress).await.map(|_| ())
 }

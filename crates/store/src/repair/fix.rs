@@ -17,7 +17,7 @@ use crate::object::{self, CHECK_INTERVAL};
 type Fixing = (u32, JoinHandle<Result<Fixed, Error>>);
 
 impl<M: Mover + 'static> Repair<'_, M> {
-    /// Rebuilds the bad pieces of these stripes. What the mover leaves is rebuilt by the host.
+    /// Rebuilds the bad pieces of these stripes. The host rebuilds those that the mover leaves.
     pub(super) async fn fix(
         &mut self,
         subject: &Rc<Subject>,
