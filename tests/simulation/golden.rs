@@ -83,7 +83,7 @@ pub fn golden(version: u32) -> String {
     golden_file(&format!("version-{version}.txt"))
 }
 
-/// Returns the text of a file beside the golden media.
+/// Returns the text of a file in the folder of the golden media.
 pub fn golden_file(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/internals/golden/media");
     std::fs::read_to_string(folder.join(name)).unwrap()

@@ -56,8 +56,8 @@ async fn life(core: Rc<Core>) {
     store_all(&core, FLUSHED + 1).await;
 }
 
-/// Returns the fields of a mark: a line with its epoch, and one for each shard with a log, which has
-/// the shard, the sequence, the sector of the end, and the checkpoint's sector and bytes.
+/// Returns the fields of a mark: a line with its epoch, and one for each shard with a log, of its
+/// number, the sequence, the sector of the end, and the checkpoint's sector and bytes.
 fn to_text(mark: &Mark) -> String {
     let line = |(shard, at): (usize, &Position)| {
         let (sector, bytes) = Place::fields(at.checkpoint);

@@ -21,7 +21,7 @@ pub fn hides_nothing(guards: Guards) -> bool {
     guards.fence && guards.slots
 }
 
-/// Returns the limits of a repair at any rate, which nobody stops or watches.
+/// Returns the limits of a repair at any rate, without a stop or a callback.
 pub fn no_limits(on: On) -> Limits {
     let stop = Rc::new(Cell::new(false));
     let (total, progress) = (Rc::new(|_| {}), Arc::new(|_| {}));
