@@ -24,7 +24,6 @@ mod flips;
 mod guards;
 mod history;
 mod host;
-mod late;
 mod least_first;
 mod listed;
 mod own_blocks;

@@ -26,7 +26,7 @@ use crate::DRIVE_BYTES;
 /// The drive that comes back empty.
 pub(super) const EMPTIED: usize = 2;
 /// Chunks of each object: four on each drive.
-pub(super) const CHUNKS: u64 = 24;
+const CHUNKS: u64 = 24;
 /// A drive takes 16 s to store a piece and to read it again.
 const BYTES_PER_S: u64 = CHUNK_BYTES / 8;
 
