@@ -105,9 +105,12 @@ async fn targets(array: &Array) -> Option<Vec<Target>> {
                 all.push(target(drive, kind, Some(name), bytes.clone()));
             }
         }
+        // A protect or a move that was interrupted has left lists that are not looked at.
+        let parity = entry.protected().and_then(|_| entry.parity_id());
+        let ids: Vec<_> = [Some(entry.id), parity].into_iter().flatten().collect();
         let mut copies = Vec::new();
         for (drive, Medium { kv, .. }) in media.iter().enumerate() {
-            for id in entry.ids() {
+            for id in &ids {
                 for key in kv.list_all(&id.0).await.ok()? {
                     if key.as_bytes().len() == csd_nvme::pages::KEY_BYTES {
                         let list = kv.retrieve(&key, 4096).await.ok()??;
