@@ -217,6 +217,9 @@ fn verify(lives: &mut Lives, known: &Known, met: &Rc<RefCell<Met>>) -> Result<u6
 fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
     let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 2).unwrap(), SMALL);
     let (known, mut damaged) = (Known::default(), BTreeSet::new());
+    // A power cut before the medium is formatted would leave no drive.
+    lives.live(|_| async {})?;
+    lives.cut_at_random();
     for _ in 0..LIVES {
         work(&mut lives, &known, met);
         let was_checkpoint = damage(&lives, &mut damaged, met);
