@@ -72,7 +72,7 @@ impl Change {
         stored.expect("puts");
     }
 
-    /// Makes the change; whoever repeats it may find that it was made.
+    /// Makes the change, which may have been made before.
     async fn make(self, array: &Array) {
         match self {
             Self::Put(on) => match put_protected(array, on, None).await {
