@@ -155,8 +155,9 @@ impl Times {
         let measured = sides.into_iter().filter(|(_, times)| !times.is_empty());
         measured
             .map(|(encoder, times)| {
-                let host_s = quartiles(times)?;
-                Ok(Row { case, encoder, host_s, drive_s, host_load_s, drive_load_s })
+                let host_s = times.iter().copied().fold(f64::INFINITY, f64::min);
+                let host_rounds_s = quartiles(times)?;
+                Ok(Row { case, encoder, host_s, host_rounds_s, drive_s, host_load_s, drive_load_s })
             })
             .collect()
     }

@@ -46,7 +46,7 @@ pub(super) fn check(path: &Path) -> Result<(), Failure> {
 pub(super) fn points(rows: &[Row]) -> String {
     let mut text = "blocks,block_MB,ssd_s,csd_s\n".to_owned();
     for row in of_files(rows) {
-        let (shape, host_s, drive_s) = (row.case.shape, row.host_s[1], row.drive_s[1]);
+        let (shape, host_s, drive_s) = (row.case.shape, row.host_s, row.drive_s[1]);
         let (blocks, block_mb) = (shape.blocks(), shape.block_mb());
         let _fits = writeln!(text, "{blocks},{block_mb},{host_s:.6},{drive_s:.6}");
     }
@@ -106,7 +106,8 @@ fn profile(rows: &[Row], rounds: usize, pace: &str) -> Profile {
     };
     let point = |row: &Row, side: Where| {
         let (load, comp, n) = match side {
-            Where::Host => (row.host_load_s, row.host_s, rounds),
+            // Of its passes the fastest counts, as in the other file.
+            Where::Host => (row.host_load_s, [row.host_s; 3], rounds),
             Where::Drive => (row.drive_load_s, row.drive_s, row.case.drive_rounds(rounds)),
         };
         Point {
@@ -169,7 +170,8 @@ mod tests {
         Row {
             case,
             encoder: Encoder::Own,
-            host_s: [host_s; 3],
+            host_s,
+            host_rounds_s: [host_s; 3],
             drive_s: [drive_s; 3],
             host_load_s: [0.5; 3],
             drive_load_s: [0.0; 3],
@@ -182,9 +184,9 @@ mod tests {
         let less = Case { host_power: 0.5, ..first.case };
         vec![
             first,
-            Row { encoder: Encoder::Isal, host_s: [9.0; 3], ..first },
+            Row { encoder: Encoder::Isal, host_s: 9.0, ..first },
             Row { case: more, drive_s: [0.8; 3], ..first },
-            Row { case: less, host_s: [0.025; 3], ..first },
+            Row { case: less, host_s: 0.025, ..first },
             row(48, 64, 1.0, 6.0),
             row(48, 64, 1.1, 6.1),
         ]

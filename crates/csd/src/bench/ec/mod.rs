@@ -122,7 +122,7 @@ fn text(options: &Ec, machine: &str, rows: &[Row], left_out: &[String]) -> Strin
             row.encoder.name().to_owned(),
             row.case.drive_power.to_string(),
             format!("{:.3}", row.case.host_power),
-            format!("{:.4}", row.host_s[1]),
+            format!("{:.4}", row.host_s),
             format!("{:.4}", row.drive_s[1]),
             row.devices().to_string(),
         ]);
