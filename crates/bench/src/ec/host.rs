@@ -31,19 +31,20 @@ pub(super) struct Host {
 /// fastest one counts: the host is shown at its best.
 struct Passes {
     fastest_s: f64,
-    total_s: f64,
+    /// Time without the rests of a host of less power.
+    worked_s: f64,
 }
 
 impl Default for Passes {
     fn default() -> Self {
-        Self { fastest_s: f64::INFINITY, total_s: 0.0 }
+        Self { fastest_s: f64::INFINITY, worked_s: 0.0 }
     }
 }
 
 impl Passes {
-    fn add(&mut self, pass_s: f64) {
+    fn add(&mut self, pass_s: f64, power: f64) {
         self.fastest_s = self.fastest_s.min(pass_s);
-        self.total_s += pass_s;
+        self.worked_s += pass_s * power;
     }
 }
 
@@ -95,13 +96,14 @@ impl Host {
     /// project's, and that of libisal if it is measured.
     pub(super) fn round(&mut self, power: f64, stop: &Stop) -> Result<(f64, Option<f64>), Error> {
         let (mut own, mut isal) = (Passes::default(), self.isal.is_some().then(Passes::default));
-        while own.total_s < ROUND_S || isal.as_ref().is_some_and(|isal| isal.total_s < ROUND_S) {
+        while own.worked_s < ROUND_S || isal.as_ref().is_some_and(|isal| isal.worked_s < ROUND_S) {
             stop.check()?;
-            own.add(self.timed(power, Self::own));
+            own.add(self.timed(power, Self::own), power);
             if let Some(isal) = &mut isal {
-                isal.add(self.timed(power, |host, bytes| {
+                let pass_s = self.timed(power, |host, bytes| {
                     host.by_isal(bytes);
-                }));
+                });
+                isal.add(pass_s, power);
             }
         }
         let passes = self.shape.window_passes();

@@ -64,7 +64,9 @@ impl Case {
     pub fn expected_s(&self, rounds: usize) -> f64 {
         let unpaced_s = self.shape.data_bytes() as f64 * DRIVE_NS_PER_BYTE / 1e9;
         let drive_s = self.paced_s().unwrap_or(unpaced_s);
-        START_S + rounds as f64 * 2.0 * ROUND_S + self.drive_rounds(rounds) as f64 * drive_s
+        START_S
+            + rounds as f64 * 2.0 * ROUND_S / self.host_power
+            + self.drive_rounds(rounds) as f64 * drive_s
     }
 }
 
@@ -106,14 +108,24 @@ pub fn measure(plan: &Plan, stop: &Stop, progress: &dyn Fn(Step<'_>)) -> Result<
     let expected_s = |cases: &[Case]| {
         whole_s(cases.iter().map(|case| case.expected_s(plan.rounds)).sum::<f64>())
     };
-    let (mut rows, of) = (Vec::new(), expected_s(&plan.cases));
+    let (mut measured, of) = (Vec::new(), expected_s(&plan.cases));
     for (index, case) in plan.cases.iter().enumerate() {
         let what = case.shape.to_string();
         progress(Step { done: expected_s(&plan.cases[..index]), of, what: &what });
-        rows.extend(times(plan, case, stop)?.rows(*case)?);
+        measured.push((*case, times(plan, case, stop)?));
     }
     progress(Step { done: of, of, what: "" });
-    Ok(rows)
+    let rows = measured.iter().map(|(case, times)| times.rows(*case, &alike(&measured, case)));
+    Ok(rows.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Returns the times of the cases with the same work of the host, which does not depend on the
+/// power of drives.
+fn alike<'a>(measured: &'a [(Case, Times)], case: &Case) -> Vec<&'a Times> {
+    let is_alike = |other: &Case| {
+        other.shape == case.shape && other.host_power.total_cmp(&case.host_power).is_eq()
+    };
+    measured.iter().filter(|(other, _)| is_alike(other)).map(|(_, times)| times).collect()
 }
 
 /// Measures a case.
@@ -141,8 +153,8 @@ fn whole_s(seconds: f64) -> usize {
 }
 
 impl Times {
-    /// Returns a row for each encoder of the host.
-    fn rows(self, case: Case) -> Result<Vec<Row>, Error> {
+    /// Returns a row for each encoder of the host, whose times are those of all cases `alike`.
+    fn rows(&self, case: Case, alike: &[&Self]) -> Result<Vec<Row>, Error> {
         // A paced drive answers when its model would; that of another is its own computing.
         let encoding = |times: &Encoded| match case.pace_ns_per_byte {
             Some(_) => times.total_s,
@@ -150,8 +162,14 @@ impl Times {
         };
         let drive_s = quartiles(self.drives.iter().map(encoding).collect())?;
         let drive_load_s = quartiles(self.drives.iter().map(|times| times.load_s).collect())?;
-        let host_load_s = quartiles(self.host_load)?;
-        let sides = [(Encoder::Own, self.own), (Encoder::Isal, self.isal)];
+        let host_load_s = quartiles(self.host_load.clone())?;
+        let pooled = |times: fn(&Self) -> &[f64]| -> Vec<f64> {
+            alike.iter().flat_map(|of| times(of).iter().copied()).collect()
+        };
+        let sides = [
+            (Encoder::Own, pooled(|times| &times.own)),
+            (Encoder::Isal, pooled(|times| &times.isal)),
+        ];
         let measured = sides.into_iter().filter(|(_, times)| !times.is_empty());
         measured
             .map(|(encoder, times)| {

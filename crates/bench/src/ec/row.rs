@@ -34,7 +34,8 @@ pub struct Row {
     pub case: Case,
     /// Encoder of the host; the drives have this project's.
     pub encoder: Encoder,
-    /// Encoding on the host at the rate of the fastest pass of all rounds, T_SSD(1)-ec, seconds.
+    /// Encoding on the host at the rate of the fastest pass, T_SSD(1)-ec, seconds: of all rounds
+    /// of the cases with this size and this power of the host.
     pub host_s: f64,
     /// The same at the rates of each round's fastest pass.
     pub host_rounds_s: [f64; 3],
