@@ -24,6 +24,11 @@ pub(crate) enum Spot {
 }
 
 impl Spot {
+    /// Returns true if it lies on blocks.
+    pub(crate) fn is_on_blocks(self) -> bool {
+        matches!(self, Self::Blocks(_))
+    }
+
     /// Returns the place of a chunk of an object, which has this layout, on its drive.
     pub(crate) fn of_chunk(entry: &Entry, layout: &Layout, chunk: u32) -> Self {
         let Placement::Block(extents) = &entry.placement else {

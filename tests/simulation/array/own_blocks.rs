@@ -2,21 +2,19 @@
 //! takes the blocks for the object's own only if they hold its chunks, also if it has read the
 //! object's entry before the repair began.
 
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, Placement, rebuild};
 use csd_store::error::Error;
-use csd_store::repair::{self, Limits, On};
+use csd_store::repair::{self, On};
 use csd_store::{object, run};
 
 use super::Lane;
 use super::history::CHUNK_BYTES;
 use super::pace::{EMPTIED, ask, begin, empty, put};
 use super::pieces::first_byte;
+use super::repair::no_limits;
 
 /// Time until the host is killed at the first step; later ones grow with the square, because units
 /// are claimed at the beginning.
@@ -25,14 +23,7 @@ const STEP: Duration = Duration::from_micros(100);
 const BYTE: u8 = 7;
 
 async fn repair(array: &Array, entry: Entry, on: On) {
-    let limits = Limits {
-        on,
-        bytes_per_s: None,
-        stop: Rc::new(Cell::new(false)),
-        total: Rc::new(|_| {}),
-        progress: Arc::new(|_| {}),
-    };
-    let found = repair::repair(array, &[entry], &limits).await.expect("repairs");
+    let found = repair::repair(array, &[entry], &no_limits(on)).await.expect("repairs");
     assert!(found.is_whole(), "{found:?}");
     let by_drives = if on == On::Drives { found.rebuilt } else { 0 };
     assert_eq!(found.by_drives, by_drives, "{found:?}");

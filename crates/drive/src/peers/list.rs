@@ -15,8 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use csd_initiator::{Address, Secret};
-
-const SECRET_START: &str = "DHHC-1:";
+use csd_nvme::auth::secret;
 
 /// A drive of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl List {
             _ => return Err("not `peer URL` nor `peer URL SECRET`".to_owned()),
         };
         // What is said of a wrong URL repeats it.
-        if url.contains(SECRET_START) {
+        if url.contains(secret::PREFIX) {
             return Err("a secret stands where the URL belongs".to_owned());
         }
         let address: Address = url.parse().map_err(|error| format!("{error}"))?;

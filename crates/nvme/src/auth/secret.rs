@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 use super::Hash;
 use super::hash::same;
 
-const PREFIX: &str = "DHHC-1:";
+/// First characters of the text of every secret.
+pub const PREFIX: &str = "DHHC-1:";
 const CRC_BYTES: usize = 4;
 
 /// A secret of a host or of a controller.

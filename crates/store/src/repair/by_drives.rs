@@ -13,7 +13,7 @@ use csd_nvme::combine::{self, Target, Task};
 use csd_nvme::execute::Output;
 use csd_nvme::status::Status;
 
-use super::mover::{By, ByHost, Fault, Mover, Rebuild, is_on_blocks};
+use super::mover::{By, ByHost, Fault, Mover, Rebuild};
 use super::piece::Piece;
 use crate::array::Drive;
 use crate::in_place::program_index;
@@ -30,7 +30,7 @@ impl Mover for ByDrives {
     async fn rebuild(&self, work: &Rebuild) -> Result<By, Fault> {
         for share in shares(work) {
             if !self.in_drive(&share).await {
-                return match work.targets.iter().any(is_on_blocks) {
+                return match work.targets.iter().any(|piece| piece.spot.is_on_blocks()) {
                     true => Err(Fault::Look),
                     false => ByHost.rebuild(work).await,
                 };
@@ -89,7 +89,7 @@ fn is_of_piece(status: Option<Status>) -> bool {
 /// own drive, and the values by the first of these.
 fn shares(work: &Rebuild) -> Vec<Rebuild> {
     let (on_blocks, values): (Vec<Piece>, Vec<Piece>) =
-        work.targets.iter().cloned().partition(is_on_blocks);
+        work.targets.iter().cloned().partition(|piece| piece.spot.is_on_blocks());
     let mut shares: Vec<Vec<Piece>> = on_blocks.into_iter().map(|piece| vec![piece]).collect();
     match shares.first_mut() {
         Some(first) => first.extend(values),

@@ -13,7 +13,6 @@ use csd_reactor::{Buffer, Class, compute_fn, spawn};
 use super::piece::Piece;
 use crate::error::Error;
 use crate::guarded::Owner;
-use crate::piece::Spot;
 
 /// Pieces of one stripe that are computed from others.
 #[derive(Clone)]
@@ -40,11 +39,6 @@ impl Rebuild {
         let targets: Vec<usize> = self.targets.iter().map(|target| target.number).collect();
         self.code.decoder(&sources, &targets).expect("n different pieces")
     }
-}
-
-/// Returns true if a piece lies on blocks.
-pub(super) fn is_on_blocks(piece: &Piece) -> bool {
-    matches!(piece.spot, Spot::Blocks(_))
 }
 
 /// The side that has done a rebuild.

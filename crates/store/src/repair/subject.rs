@@ -199,8 +199,7 @@ impl Subject {
     /// good.
     pub(super) fn written_again(&self) -> impl Iterator<Item = usize> {
         let is_bad = |stripe, number| {
-            let is_on_blocks = matches!(self.spot(stripe, number), Spot::Blocks(_));
-            is_on_blocks && self.state(stripe, number) != State::Good
+            self.spot(stripe, number).is_on_blocks() && self.state(stripe, number) != State::Good
         };
         self.unwritten.iter().copied().filter(move |drive| {
             let mut on_drive = self.all().filter(|piece| self.drive(piece.0, piece.1) == *drive);

@@ -17,7 +17,6 @@ use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::error::Error;
 use crate::extent::{self, Claimer};
-use crate::piece::Spot;
 use crate::unwritten;
 
 /// Claims all units of an object whose drives take part. Returns `None` if all were its own. A
@@ -61,8 +60,8 @@ pub(super) async fn settle(
         let Some(protection) = &mut revised.protection else { return };
         let (scheme, parity) = (protection.scheme, &mut protection.parity);
         for (stripe, number) in subject.all() {
-            let is_on_blocks = matches!(subject.spot(stripe, number), Spot::Blocks(_));
-            if is_on_blocks && subject.state(stripe, number) == State::Bad {
+            let spot = subject.spot(stripe, number);
+            if spot.is_on_blocks() && subject.state(stripe, number) == State::Bad {
                 parity.iter_mut().for_each(|parity| {
                     parity.missing.add(count, scheme, stripe, number);
                 });
