@@ -23,10 +23,14 @@ use crate::serve::{Launch, Options};
 use drives::{Drives, Encoded};
 use host::{Host, ROUND_S};
 pub use row::{Encoder, Row};
+use row::{fastest_two, is_confirmed};
 pub use shape::{CELL_BYTES, Shape, WINDOW_BYTES};
 
 /// Expected time of a drive without a pace, ns for each byte.
 const DRIVE_NS_PER_BYTE: f64 = 0.4;
+/// Most rounds of the host, a multiple of those of the plan: more are measured while its fastest
+/// round stands alone.
+const ROUNDS_FACTOR_MAX: usize = 4;
 /// Expected time until both sides have the data, seconds.
 const START_S: f64 = 0.5;
 
@@ -56,7 +60,7 @@ impl Case {
 
     /// Returns the number of times that drives encode in so many rounds of the host. The time of a
     /// paced drive is its model's: to take it again would only make the measurement long.
-    pub fn drive_rounds(&self, rounds: usize) -> usize {
+    fn drive_rounds(&self, rounds: usize) -> usize {
         if self.pace_ns_per_byte.is_some() { 1 } else { rounds }
     }
 
@@ -75,7 +79,8 @@ impl Case {
 pub struct Plan {
     /// Encodings, each with its powers.
     pub cases: Vec<Case>,
-    /// Number of rounds; see [`Case::drive_rounds`].
+    /// Number of rounds; see [`Case::drive_rounds`]. The host has up to [`ROUNDS_FACTOR_MAX`] times
+    /// as many.
     pub rounds: usize,
     /// Number of drives that encode a block each at the same time.
     pub drives: usize,
@@ -134,7 +139,10 @@ fn times(plan: &Plan, case: &Case, stop: &Stop) -> Result<Times, Error> {
     let drives = Drives::start(plan, case, stop)?;
     drives.check(&host)?;
     let mut times = Times::default();
-    for round in 0..plan.rounds {
+    for round in 0..plan.rounds * ROUNDS_FACTOR_MAX {
+        if round >= plan.rounds && times.is_confirmed() {
+            break;
+        }
         let (own, isal) = host.round(case.host_power, stop)?;
         times.own.push(own);
         times.isal.extend(isal);
@@ -153,6 +161,14 @@ fn whole_s(seconds: f64) -> usize {
 }
 
 impl Times {
+    /// Returns true if every encoder of the host has a second round near its fastest one.
+    fn is_confirmed(&self) -> bool {
+        [&self.own, &self.isal].into_iter().filter(|times| !times.is_empty()).all(|times| {
+            let (fastest_s, second_s) = fastest_two(times);
+            is_confirmed(fastest_s, second_s)
+        })
+    }
+
     /// Returns a row for each encoder of the host, whose times are those of all cases `alike`.
     fn rows(&self, case: Case, alike: &[&Self]) -> Result<Vec<Row>, Error> {
         // A paced drive answers when its model would; that of another is its own computing.
@@ -173,9 +189,19 @@ impl Times {
         let measured = sides.into_iter().filter(|(_, times)| !times.is_empty());
         measured
             .map(|(encoder, times)| {
-                let host_s = times.iter().copied().fold(f64::INFINITY, f64::min);
-                let host_rounds_s = quartiles(times)?;
-                Ok(Row { case, encoder, host_s, host_rounds_s, drive_s, host_load_s, drive_load_s })
+                let (host_s, host_second_s) = fastest_two(&times);
+                Ok(Row {
+                    case,
+                    encoder,
+                    host_s,
+                    host_second_s,
+                    host_rounds: times.len(),
+                    host_rounds_s: quartiles(times)?,
+                    drive_s,
+                    drive_rounds: self.drives.len(),
+                    host_load_s,
+                    drive_load_s,
+                })
             })
             .collect()
     }

@@ -35,7 +35,8 @@ pub(crate) struct Ec {
     #[arg(long, value_name = "N", default_value = "1")]
     #[arg(value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) drives: u16,
-    /// Number of rounds of the host; drives encode once at a pace, else in each round
+    /// Number of rounds of the host, up to four times as many if its fastest one stands alone;
+    /// drives encode once at a pace, else in each of these rounds
     #[arg(long, value_name = "N", default_value = "5")]
     #[arg(value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) rounds: u64,

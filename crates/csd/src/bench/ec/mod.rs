@@ -37,10 +37,9 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
     }
     let mut record = options.record.as_deref().map(Record::open).transpose().map_err(failure)?;
     let (isal, left_out) = load(options.isal.as_deref())?;
-    let rounds = usize::try_from(options.rounds).map_err(Failure::usage)?;
     let plan = Plan {
         cases,
-        rounds,
+        rounds: usize::try_from(options.rounds).map_err(Failure::usage)?,
         drives: options.drives.into(),
         isal,
         options: Options { backend: options.backend.to_string(), ..Options::default() },
@@ -59,7 +58,7 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
         files::write(path, &files::points(&rows))?;
     }
     if let Some(path) = &options.write_profile {
-        files::write_profile(path, &rows, rounds, &options.pace)?;
+        files::write_profile(path, &rows, &options.pace)?;
     }
     let mut report = Report::new(
         text(options, &machine, &rows, &left_out),
@@ -89,8 +88,9 @@ fn warn(report: &mut Report, rows: &[Row]) {
     let scattered = rows.iter().filter(|row| row.is_inconclusive()).count();
     if scattered > 0 {
         report.warn(format!(
-            "{scattered} rows scatter by more than 15 %: measure more rounds, or when the machine \
-             is less busy"
+            "{scattered} rows are inconclusive: no second round comes within 15 % of the host's \
+             fastest, or the drive's times scatter by more than that; measure when the machine is \
+             less busy"
         ));
     }
     let behind = rows.iter().filter(|row| row.is_behind()).count();
@@ -128,7 +128,7 @@ fn text(options: &Ec, machine: &str, rows: &[Row], left_out: &[String]) -> Strin
         ]);
     }
     let mut text = format!(
-        "{machine}, {rounds} rounds, {drives} drives, pace {pace}\nMeasured\n{}",
+        "{machine}, at least {rounds} rounds, {drives} drives, pace {pace}\nMeasured\n{}",
         measured.render()
     );
     for line in left_out {
