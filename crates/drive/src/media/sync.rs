@@ -97,7 +97,7 @@ impl Syncer {
         // Only after the request, so that the sync that was put off for this write answers it.
         drop(write);
         if is_first {
-            drop(spawn(Class::Foreground, run(Running(Arc::clone(&self.0)))));
+            drop(spawn(Class::Foreground, run(Running::new(Arc::clone(&self.0)))));
         }
         poll_fn(|cx| asked.poll(cx)).await
     }
@@ -186,31 +186,45 @@ async fn writes_ended(inner: &Inner) {
 }
 
 /// Runs syncs until every requested sync has begun.
-async fn run(running: Running) {
-    loop {
-        let most = running.0.state().last_sync;
-        let _ended = timeout(most, writes_ended(&running.0)).await;
-        running.0.state().begun += 1;
+async fn run(mut running: Running) {
+    let inner = Arc::clone(&running.inner);
+    while !running.has_ended {
+        let most = inner.state().last_sync;
+        let _ended = timeout(most, writes_ended(&inner)).await;
+        inner.state().begun += 1;
         let began = now();
-        let result = running.0.media.sync().await;
-        running.0.state().last_sync = now().since(began);
-        running.0.end(result.err());
-        let mut state = running.0.state();
-        if state.failure.is_some() || state.wanted == state.begun {
-            state.running = false;
-            return;
-        }
+        let result = inner.media.sync().await;
+        inner.state().last_sync = now().since(began);
+        inner.end(result.err());
+        running.end_if_done();
     }
 }
 
 /// A guard of the task that runs syncs. If it is dropped with its core, waiting requests fail,
 /// because the result of the sync is unknown.
-struct Running(Arc<Inner>);
+struct Running {
+    inner: Arc<Inner>,
+    has_ended: bool,
+}
+
+impl Running {
+    fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, has_ended: false }
+    }
+
+    /// Ends the task if every requested sync has begun, or a sync has failed. Another core may
+    /// start the next task at once, before this guard is dropped.
+    fn end_if_done(&mut self) {
+        let mut state = self.inner.state();
+        self.has_ended = state.failure.is_some() || state.wanted == state.begun;
+        state.running = !self.has_ended;
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.0.state().running {
-            self.0.end(Some(MediaError::Io("the sync was given up".to_owned())));
+        if !self.has_ended {
+            self.inner.end(Some(MediaError::Io("the sync was given up".to_owned())));
         }
     }
 }
@@ -244,15 +258,18 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::net::Ipv4Addr;
     use std::rc::Rc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
     use std::time::Duration;
 
     use csd_reactor::sim::{World, WorldConfig};
-    use csd_reactor::{Instant, now, sleep};
+    use csd_reactor::{Config, Instant, now, run as run_cores, sleep};
 
     use super::*;
     use crate::media::{FaultConfig, Faulty, Volatile, VolatileConfig};
 
     const SYNC: Duration = Duration::from_millis(1);
+    const INSTANT: VolatileConfig = VolatileConfig { access_us: 0..1, sync_us: 0..1 };
 
     type Ended = (Instant, Result<(), MediaError>);
 
@@ -370,5 +387,48 @@ mod tests {
         assert_eq!((ended.len(), ended[0].0), (2, 1_000));
         assert!(matches!(ended[0].1, Err(MediaError::Io(_))), "{ended:?}");
         assert_eq!(ended[1], (1_500, Err(MediaError::ReadOnly)));
+    }
+
+    /// The simulation runs all cores on one thread, so it never comes between two steps of a task.
+    #[test]
+    fn a_task_that_has_ended_fails_no_request_of_the_next_one() {
+        let syncer = Syncer::new(Media::Volatile(Arc::new(Volatile::new(4096, INSTANT))));
+        let (_first, is_first) = syncer.0.ask().unwrap();
+        assert!(is_first);
+        let mut running = Running::new(Arc::clone(&syncer.0));
+        syncer.0.state().begun = 1;
+        syncer.0.end(None);
+        running.end_if_done();
+        let (mut next, is_first) = syncer.0.ask().unwrap();
+        assert!(running.has_ended && is_first, "another core starts the next task");
+        drop(running);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(next.poll(&mut cx).is_pending());
+        drop(Running::new(Arc::clone(&syncer.0)));
+        assert!(
+            matches!(next.poll(&mut cx), Poll::Ready(Err(MediaError::Io(_)))),
+            "it was dropped"
+        );
+    }
+
+    #[test]
+    fn syncs_of_two_cores_in_parallel_all_succeed() {
+        let config = Config { cores: 2, ..Config::default() };
+        let syncer = Syncer::new(Media::Volatile(Arc::new(Volatile::new(4096, INSTANT))));
+        let done = Arc::new(AtomicUsize::new(0));
+        let syncs = move |_| {
+            let (syncer, done) = (syncer.clone(), Arc::clone(&done));
+            async move {
+                for _ in 0..5_000 {
+                    syncer.sync().await.unwrap();
+                }
+                // The other core's sync may run here, and ends with this core.
+                done.fetch_add(1, SeqCst);
+                while done.load(SeqCst) < 2 {
+                    sleep(SYNC).await;
+                }
+            }
+        };
+        run_cores(&config, syncs).unwrap();
     }
 }

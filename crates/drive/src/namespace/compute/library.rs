@@ -169,7 +169,7 @@ impl Library {
             return Err(Status::OPERATION_DENIED);
         }
         slot.compiling = true;
-        let compiling = Compiling { library: Arc::clone(self), key };
+        let compiling = Compiling { library: Arc::clone(self), key, is_finished: false };
         Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone(), compiling })
     }
 
@@ -288,6 +288,7 @@ fn downloadable(index: u16) -> Result<(), Status> {
 pub struct Compiling {
     library: Arc<Library>,
     key: Key,
+    is_finished: bool,
 }
 
 impl Compiling {
@@ -296,7 +297,7 @@ impl Compiling {
     /// # Errors
     /// [`Status::PROGRAM_BYTES_EXCEEDED`] when loaded programs would take more memory than the
     /// limit; the index is empty then.
-    pub fn finish(self, compiled: Arc<dyn Compiled>) -> Result<(), Status> {
+    pub fn finish(mut self, compiled: Arc<dyn Compiled>) -> Result<(), Status> {
         let mut slots = self.library.slots();
         let bytes = |owner: Option<&str>| {
             let counted = slots.iter().filter(|((of, _), _)| owner.is_none_or(|owner| owner == of));
@@ -309,6 +310,8 @@ impl Compiling {
         }
         let slot = slots.get_mut(&self.key).ok_or(Status::NO_PROGRAM)?;
         (slot.compiling, slot.compiled) = (false, Some(compiled));
+        // Another core may empty the index and compile there before this guard is dropped.
+        self.is_finished = true;
         Ok(())
     }
 }
@@ -316,7 +319,7 @@ impl Compiling {
 impl Drop for Compiling {
     fn drop(&mut self) {
         let mut slots = self.library.slots();
-        if slots.get(&self.key).is_some_and(|slot| slot.compiling) {
+        if !self.is_finished && slots.get(&self.key).is_some_and(|slot| slot.compiling) {
             slots.remove(&self.key);
         }
     }

@@ -38,7 +38,7 @@ impl Epochs {
     }
 
     fn start(self: &Arc<Self>) {
-        drop(spawn(Class::Foreground, run(Running(Arc::clone(self)))));
+        drop(spawn(Class::Foreground, run(Running::new(Arc::clone(self)))));
     }
 
     /// Closes epochs when they are long, or their first change was long ago.
@@ -58,11 +58,10 @@ impl Epochs {
     }
 }
 
-async fn run(running: Running) {
-    let epochs = &running.0;
-    while let Some(epoch) = epochs.next() {
-        let result = close(epochs, epoch).await;
-        epochs.ended(epoch, result);
+async fn run(mut running: Running) {
+    while let Some(epoch) = running.next() {
+        let result = close(&running.epochs, epoch).await;
+        running.epochs.ended(epoch, result);
     }
 }
 
@@ -101,11 +100,30 @@ async fn ends_here(epoch: u64) -> Option<Vec<(usize, Position)>> {
 }
 
 /// A guard of the task that closes epochs. If it is dropped with its core, waiting requests fail.
-struct Running(Arc<Epochs>);
+struct Running {
+    epochs: Arc<Epochs>,
+    has_ended: bool,
+}
+
+impl Running {
+    fn new(epochs: Arc<Epochs>) -> Self {
+        Self { epochs, has_ended: false }
+    }
+
+    /// Returns the epoch to close next; `None` when the task ends. Another core may start the next
+    /// task at once, before this guard is dropped.
+    fn next(&mut self) -> Option<u64> {
+        let next = self.epochs.next();
+        self.has_ended = next.is_none();
+        next
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.given_up();
+        if !self.has_ended {
+            self.epochs.given_up();
+        }
     }
 }
 
@@ -177,5 +195,34 @@ impl Shard {
         let epochs = self.segments.epochs.as_ref().filter(|_| is_cached(nsid));
         let entered: Option<Outstanding> = epochs.and_then(|epochs| epochs.enter(1).1.pop());
         Turn(entered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::media::{Media, Memory, Syncer};
+
+    /// The simulation runs all cores on one thread, so it never comes between two steps of a task.
+    #[test]
+    fn a_task_that_has_ended_fails_no_request_of_the_next_one() {
+        let syncer = Syncer::new(Media::Memory(Arc::new(Memory::new(4096))));
+        let epochs = Arc::new(Epochs::new(syncer, [1; 16], 4, None));
+        assert!(epochs.want(5).0);
+        let mut running = Running::new(Arc::clone(&epochs));
+        assert_eq!(running.next(), Some(5));
+        epochs.ended(5, Ok(Mark::default()));
+        assert_eq!(running.next(), None);
+        let (is_first, failures) = epochs.want(6);
+        assert!(is_first, "another core starts the next task");
+        drop(running);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut closed = pin!(epochs.closed(6, failures));
+        assert!(closed.as_mut().poll(&mut cx).is_pending());
+        drop(Running::new(Arc::clone(&epochs)));
+        assert!(closed.as_mut().poll(&mut cx).is_ready(), "it was dropped with its core");
     }
 }

@@ -183,11 +183,8 @@ impl Epochs {
 
     /// Notes that the task that closes epochs is gone. Requests that wait fail.
     pub(super) fn given_up(&self) {
-        let mut state = self.state();
-        if std::mem::take(&mut state.running) {
-            drop(state);
-            self.ended(0, Err(MediaError::Io("closing an epoch was given up".to_owned())));
-        }
+        self.state().running = false;
+        self.ended(0, Err(MediaError::Io("closing an epoch was given up".to_owned())));
     }
 
     /// Waits until `look` finds something. Whatever it looks at wakes it when it changes.
