@@ -79,8 +79,8 @@ impl Case {
 pub struct Plan {
     /// Encodings, each with its powers.
     pub cases: Vec<Case>,
-    /// Number of rounds; see [`Case::drive_rounds`]. The host has up to [`ROUNDS_FACTOR_MAX`] times
-    /// as many.
+    /// Number of rounds. A paced drive encodes once; the host has up to four times as many rounds
+    /// while its fastest one stands alone.
     pub rounds: usize,
     /// Number of drives that encode a block each at the same time.
     pub drives: usize,
