@@ -86,6 +86,7 @@ fn objects_of_every_layout_and_placement_move_to_all_drives_and_stay_what_they_w
         assert_eq!((&done["moved"], &done["untouched"]), (&json!(names), &json!(0)));
         let moved_bytes: u64 = before.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         assert!(done["moved_bytes"].as_u64().unwrap() <= moved_bytes);
+        assert_eq!(done["by_drives"], done["chunks"], "{done}");
         for (name, (before, content)) in names.iter().zip(&before) {
             let after = stat(&array, name);
             let fields = ["type", "shape", "bytes", "chunk_bytes", "chunks", "on", "layout"];
@@ -115,6 +116,61 @@ fn objects_of_every_layout_and_placement_move_to_all_drives_and_stay_what_they_w
             }
         }
     }
+}
+
+#[test]
+fn the_data_goes_from_drive_to_drive_or_by_the_host_if_drives_do_not_know_each_other() {
+    let array = Array::up(4, "256M");
+    let content = bytes(7, 24_000_001);
+    array.file("x", &content);
+    let puts = [
+        "plain",
+        "coded --protect rs:2+1",
+        "blocks --on block",
+        "both --on block --protect rs:2+1",
+    ];
+    let names: Vec<&str> = puts.iter().map(|put| put.split(' ').next().unwrap()).collect();
+    let put_all = || {
+        for put in puts {
+            let words: Vec<&str> = put.split(' ').collect();
+            array.csd(&[&["put", "x"], &words[..]].concat()).expect(0, &[]);
+        }
+    };
+    put_all();
+    array.csd(&["array", "add", "--drives", "1"]).expect(0, &[]);
+    for (name, put) in names.iter().zip(puts) {
+        let done = rebalanced(&array, &[name], 0);
+        let chunks = done["chunks"].as_u64().unwrap();
+        assert_eq!((chunks > 10, &done["by_drives"]), (true, &done["chunks"]), "{name}: {done}");
+        let crossed = done["host_crossed_bytes"].as_u64().unwrap();
+        assert!(crossed > 0 && crossed < content.len() as u64 / 100, "{name}: {crossed}");
+        assert!(get(&array, name, &[]).expect(0, &[]).stdout == content, "{name}");
+        if put.contains("rs:") {
+            check(&array, name, 2, 1);
+        }
+    }
+    // The pages of what drives have fetched have checksums.
+    let scrubbed = array.csd(&["scrub", "--json"]).expect(0, &[]).json();
+    assert_eq!(scrubbed["result"]["bad"], json!([]));
+    array.csd(&[&["rm"], &names[..]].concat()).expect(0, &[]);
+    put_all();
+    array.csd(&["array", "add", "--drives", "1"]).expect(0, &[]);
+    std::fs::write(array.path("csd-array/peers"), "# nothing\n").unwrap();
+    let done = rebalanced(&array, &[], 0);
+    assert_eq!(
+        (&done["moved"], &done["failed"]),
+        (&json!(["blocks", "both", "coded", "plain"]), &json!([]))
+    );
+    let (chunks, by_drives) = (&done["chunks"], done["by_drives"].as_u64().unwrap());
+    assert!(by_drives < chunks.as_u64().unwrap() / 2, "{done}");
+    assert!(done["host_crossed_bytes"].as_u64().unwrap() > 6 * content.len() as u64, "{done}");
+    for (name, put) in names.iter().zip(puts) {
+        assert!(get(&array, name, &[]).expect(0, &[]).stdout == content, "{name}");
+        if put.contains("rs:") {
+            check(&array, name, 2, 1);
+        }
+    }
+    assert_nothing_left(&array, &[0, 1, 2, 3, 4, 5], &names);
 }
 
 #[test]

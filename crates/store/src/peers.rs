@@ -2,6 +2,8 @@
 //!
 //! Performs no I/O.
 
+use csd_nvme::status::Status;
+
 use crate::array::Drive;
 
 /// Drives of a task: the executor is number 0, its peers follow in the order in which they are
@@ -35,4 +37,16 @@ impl Peers {
     pub(crate) fn into_nqns(self) -> Vec<String> {
         self.nqns
     }
+}
+
+/// Returns true if an execution of `combine` has failed because of one of its sources, or of the
+/// blocks of a target: the host finds out which.
+pub(crate) fn is_of_piece(status: Option<Status>) -> bool {
+    let of_piece = [
+        Status::SOURCE_MISSING,
+        Status::UNRECOVERED_ERROR,
+        Status::UNRECOVERED_READ_ERROR,
+        Status::COMPARE_FAILURE,
+    ];
+    status.is_some_and(|status| of_piece.contains(&status))
 }

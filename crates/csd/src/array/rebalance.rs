@@ -51,6 +51,9 @@ pub(super) fn describe(done: &Rebalanced) -> Value {
         "moved_bytes": bytes,
         "untouched": done.untouched,
         "failed": failed,
+        "chunks": done.chunks,
+        "by_drives": done.by_drives,
+        "host_crossed_bytes": done.host_crossed_bytes,
     })
 }
 
@@ -65,12 +68,18 @@ pub(super) fn report(done: Rebalanced) -> Result<Report, Failure> {
         return Err(Failure { detail: result, ..Failure::run(message) });
     }
     let text = format!(
-        "{} {} moved ({}), {} untouched, {} failed\n",
+        "{} {} moved ({}), {} untouched, {} failed{}\n",
         grouped(done.moved.len() as u64),
         if done.moved.len() == 1 { "object" } else { "objects" },
         size(done.moved.iter().map(|entry| entry.bytes).sum()),
         grouped(done.untouched),
         grouped(done.failed.len() as u64),
+        match done.chunks {
+            0 => String::new(),
+            chunks => {
+                format!("; {} of {} chunks by drives", grouped(done.by_drives), grouped(chunks))
+            }
+        },
     );
     let mut report = Report::new(text, result);
     for (name, why) in &done.failed {

@@ -49,10 +49,11 @@ Examples:
     /// Move objects that do not lie on all drives to all of them
     ///
     /// For objects that were there before drives were added. Layout, placement, code and digests
-    /// stay as they are; a whole object, which lies on one drive, is not moved. Every chunk is
-    /// compared with its digest, and lost ones are computed from other pieces. Others may go on
-    /// using the array meanwhile. It can be interrupted and run again; `csd array reclaim` frees
-    /// what that leaves. Every drive must be up.
+    /// stay as they are; a whole object, which lies on one drive, is not moved. Every chunk goes
+    /// from drive to drive, or by this host if its drives do not know each other, and is compared
+    /// with its digest; lost ones are computed from other pieces. Others may go on using the array
+    /// meanwhile. It can be interrupted and run again; `csd array reclaim` frees what that leaves.
+    /// Every drive must be up.
     #[command(after_help = "\
 Examples:
   csd array rebalance                       all objects

@@ -239,6 +239,11 @@ impl Array {
         self.occupied().count()
     }
 
+    /// Returns the data of all commands of all drives so far, in both directions, bytes.
+    pub(crate) fn crossed_bytes(&self) -> u64 {
+        self.drives().map(|drive| drive.crossed_bytes()).sum()
+    }
+
     /// Returns the drives that are up.
     pub fn drives(&self) -> impl Iterator<Item = &Rc<Drive>> {
         self.slots.iter().filter_map(|slot| slot.link.as_ref().ok())

@@ -103,7 +103,7 @@ fn small(number: usize) -> u16 {
 ///
 /// # Errors
 /// [`Error::Full`]; [`Error::Array`] if a drive is down; a failed command.
-async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> {
+pub(super) async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> {
     let (key, layout) = (catalogue::key(&copy.name), copy.layout());
     let Placement::Block(all) = &mut copy.placement else { return Ok(()) };
     for (member, (drive, extents)) in copy.members.iter().zip(all).enumerate() {
@@ -118,7 +118,7 @@ async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> {
 }
 
 /// Makes blocks durable that this host has written for a copy.
-async fn flush(array: &Array, copy: &Entry) -> Result<(), Error> {
+pub(super) async fn flush(array: &Array, copy: &Entry) -> Result<(), Error> {
     if copy.placement == Placement::Kv {
         return Ok(());
     }
@@ -234,7 +234,7 @@ async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encod
 
 /// Returns the size of the pages of an object that have checksums, bytes, as one of its page lists
 /// says; `None` if there is no list.
-async fn page_bytes(array: &Array, entry: &Entry) -> Option<u32> {
+pub(super) async fn page_bytes(array: &Array, entry: &Entry) -> Option<u32> {
     let group = entry.protection.iter().flat_map(|protection| &protection.group);
     let drives: BTreeSet<u16> = entry.members.iter().chain(group).copied().collect();
     for id in entry.own_ids() {

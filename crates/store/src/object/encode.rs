@@ -111,47 +111,65 @@ pub(super) async fn stored(
     let left = work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
-    let mut pending: VecDeque<JoinHandle<Result<Option<Encoded>, Error>>> = VecDeque::new();
-    let chunk_sums = vec![0; entry.layout().chunks() as usize];
-    let mut all = Encoded { chunk_sums, ..Encoded::default() };
-    let (mut next, mut done) = (0, 0);
-    loop {
-        while next < work.stripes.count() && pending.len() < ahead {
-            let (work, stripe, drives) = (Rc::clone(&work), next, drives.cloned());
-            pending.push_back(spawn(Class::Foreground, async move {
-                work.encode(stripe, drives.as_ref()).await
-            }));
-            next += 1;
-        }
-        let Some(encoded) = pending.pop_front() else { break };
-        let encoded = match encoded.await? {
-            Some(encoded) => encoded,
-            None => work.encode_to_blocks(array, done).await?,
-        };
-        let chunks = work.stripes.chunks(done);
-        for (chunk, sum) in chunks.iter().zip(encoded.chunk_sums) {
-            all.chunk_sums[*chunk as usize] = sum;
-        }
-        all.sums.extend(encoded.sums);
-        all.lost.extend(encoded.lost);
-        if flow.stop.get() {
-            return Err(Error::Stopped);
-        }
-        (flow.progress)(
-            chunks.iter().map(|chunk| u64::from(work.entry.layout().chunk_len(*chunk))).sum(),
-        );
-        done += 1;
+    let mut pending = VecDeque::new();
+    let all = work.encode_all(array, (drives, ahead), flow, &mut pending).await;
+    // A piece that is stored later would be left when the caller has deleted all.
+    for encoding in pending {
+        let _encoded = encoding.await;
     }
+    let all = all?;
     if let Some(lists) = work.lists.take() {
         lists.finish(|index| work.slots[index].up().ok()).await;
     }
     if let (Some(drives), Some(page_bytes)) = (drives, page_bytes) {
-        list_pages(drives, &work, page_bytes, &left).await;
+        list_pages(drives, &work.slots, (work.entry.id, page_bytes), &left, &work.pace).await;
     }
     Ok(all)
 }
 
+/// A stripe that is being encoded; `None` if this host must do so after a look at the name.
+type Pending = JoinHandle<Result<Option<Encoded>, Error>>;
+
 impl Encoding {
+    /// Encodes all stripes, so many at once; `pending` has those in flight if one has failed.
+    async fn encode_all(
+        self: &Rc<Self>,
+        array: &Array,
+        (drives, ahead): (Option<&Rc<InDrives>>, usize),
+        flow: &Flow,
+        pending: &mut VecDeque<Pending>,
+    ) -> Result<Encoded, Error> {
+        let layout = self.entry.layout();
+        let chunk_sums = vec![0; layout.chunks() as usize];
+        let mut all = Encoded { chunk_sums, ..Encoded::default() };
+        let (mut next, mut done) = (0, 0);
+        loop {
+            while next < self.stripes.count() && pending.len() < ahead {
+                let (work, stripe, drives) = (Rc::clone(self), next, drives.cloned());
+                pending.push_back(spawn(Class::Foreground, async move {
+                    work.encode(stripe, drives.as_ref()).await
+                }));
+                next += 1;
+            }
+            let Some(encoded) = pending.pop_front() else { return Ok(all) };
+            let encoded = match encoded.await? {
+                Some(encoded) => encoded,
+                None => self.encode_to_blocks(array, done).await?,
+            };
+            let chunks = self.stripes.chunks(done);
+            for (chunk, sum) in chunks.iter().zip(encoded.chunk_sums) {
+                all.chunk_sums[*chunk as usize] = sum;
+            }
+            all.sums.extend(encoded.sums);
+            all.lost.extend(encoded.lost);
+            if flow.stop.get() {
+                return Err(Error::Stopped);
+            }
+            (flow.progress)(chunks.iter().map(|chunk| u64::from(layout.chunk_len(*chunk))).sum());
+            done += 1;
+        }
+    }
+
     /// Has a drive encode a stripe, or reads its chunks and stores its pieces. Returns `None` if
     /// this host must do so after a look at the name, because it writes to blocks.
     async fn encode(

@@ -67,16 +67,7 @@ impl Encoding {
                 }
             }
         }
-        let mut left = vec![0; needed.len()];
-        for drive in array.drives() {
-            let Some(needed) = needed[drive.index] else { continue };
-            let room = room::records_left(drive).await?.checked_sub(needed);
-            left[drive.index] = room.ok_or_else(|| {
-                let (drive, what) = (drive.name.clone(), "key-value part");
-                Error::Full { drive, what, room: None }
-            })?;
-        }
-        Ok(left)
+        room::left_after(array, &needed).await
     }
 
     /// Returns the pieces of a stripe that are stored: the parity, and the chunks if they are

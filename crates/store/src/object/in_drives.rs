@@ -19,8 +19,9 @@ use csd_reactor::{Class, spawn};
 
 use super::Error;
 use super::encoding::{Encoded, Encoding};
-use crate::array::{Drive, OBJECTS_NSID, words};
+use crate::array::{Drive, DriveSlot, OBJECTS_NSID, words};
 use crate::catalogue::ObjectId;
+use crate::pace::Pace;
 use crate::pages::{Group, Maker, Wanted, add};
 use crate::peers::Peers;
 use crate::piece::Spot;
@@ -67,7 +68,7 @@ impl InDrives {
     }
 
     /// Returns true if a drive has not failed.
-    fn is_sound(&self, drive: &Drive) -> bool {
+    pub(super) fn is_sound(&self, drive: &Drive) -> bool {
         !self.failed.borrow().contains_key(&drive.index)
     }
 
@@ -75,6 +76,11 @@ impl InDrives {
     pub(super) fn gives_up(&self, drive: &Drive, why: &str) {
         let why = format!("drive {}: {why}", drive.name);
         self.failed.borrow_mut().insert(drive.index, why);
+    }
+
+    /// Notes a piece that a drive, by its index, stores now.
+    pub(super) fn note(&self, drive: usize, piece: Wanted) {
+        self.stored.borrow_mut().entry(drive).or_default().push(piece);
     }
 
     /// Notes that the host encodes a stripe.
@@ -113,24 +119,26 @@ impl InDrives {
     }
 }
 
-/// Stores page lists of the pieces that drives have encoded or copied; `left` is the room for
-/// records of each drive, bytes. Without a list a scrub names the piece, and no page of it.
+/// Stores page lists of the pieces of an object that drives have stored, with pages of this size;
+/// `left` is the room for records of each drive, bytes. Without a list a scrub names the piece, and
+/// no page of it.
 pub(super) async fn list_pages(
     drives: &InDrives,
-    work: &Rc<Encoding>,
-    page_bytes: u32,
+    slots: &[DriveSlot],
+    (object, page_bytes): (ObjectId, u32),
     left: &[u64],
+    pace: &Rc<Pace>,
 ) {
     let begin = |(index, pieces): (usize, Vec<Wanted>)| {
-        let (work, left) = (Rc::clone(work), left[index]);
+        let (drive, left, pace) = (slots[index].up().cloned(), left[index], Rc::clone(pace));
         spawn(Class::Foreground, async move {
-            let drive = work.slots[index].up()?;
-            let maker = Maker::with_room(drive, left).await?;
-            let groups = Group::all(pieces, work.entry.id, page_bytes);
+            let drive = drive?;
+            let maker = Maker::with_room(&drive, left).await?;
+            let groups = Group::all(pieces, object, page_bytes);
             for group in groups.into_iter().filter(|group| maker.takes_room(group)) {
-                work.pace.wait(index, group.bytes()).await;
+                pace.wait(index, group.bytes()).await;
                 if let Some(list) = group.list(&maker).await? {
-                    add(drive, &list).await?;
+                    add(&drive, &list).await?;
                 }
             }
             Ok::<_, Error>(())
@@ -169,6 +177,7 @@ impl Encoding {
             let parity_id = self.entry.parity_id().expect("it is protected");
             let reachable: Vec<usize> =
                 self.sent(stripe).filter(|piece| self.drive(stripe, *piece).is_ok()).collect();
+            self.pace_of(stripe, &reachable).await;
             let executed = match self.task(executor, stripe, &reachable) {
                 Ok(task) => drives.execute(executor, &task, (parity_id, stripe)).await,
                 Err(error) => Err(error.to_string()),
@@ -183,6 +192,20 @@ impl Encoding {
         }
         drives.add_here();
         Ok(None)
+    }
+
+    /// Waits until the drives of a stripe may read its chunks, and write these pieces.
+    async fn pace_of(&self, stripe: u32, written: &[usize]) {
+        for (piece, chunk) in self.stripes.chunks(stripe).iter().enumerate() {
+            if let Ok((drive, entry)) = self.source(stripe, piece) {
+                self.pace.wait(drive.index, entry.layout().chunk_len(*chunk).into()).await;
+            }
+        }
+        for piece in written {
+            if let Ok(drive) = self.drive(stripe, *piece) {
+                self.pace.wait(drive.index, self.place(stripe, *piece).1.into()).await;
+            }
+        }
     }
 
     /// Returns the drive that encodes a stripe, if it is up: the origin, or that of the first
@@ -238,8 +261,7 @@ impl Encoding {
                 Stored::Yes => {
                     let (drive, (spot, bytes)) =
                         (self.drive(stripe, piece)?.index, self.place(stripe, piece));
-                    let mut stored = drives.stored.borrow_mut();
-                    stored.entry(drive).or_default().push(Wanted { spot, bytes, sum });
+                    drives.note(drive, Wanted { spot, bytes, sum });
                 }
                 Stored::Lost => lost.push(self.number(stripe, piece)),
                 Stored::Refused(status) => return Err(refused(self.drive(stripe, piece)?, status)),

@@ -12,6 +12,7 @@ mod cut;
 mod draft;
 mod encode;
 mod encoding;
+mod fetch;
 mod follow;
 mod get;
 mod in_drives;
@@ -26,6 +27,7 @@ mod range;
 mod rebalance;
 mod reclaim;
 mod remove;
+mod transfer;
 mod way;
 mod writer;
 

@@ -45,7 +45,7 @@ pub async fn protect(
     progress: &Progress,
 ) -> Result<Protected, Error> {
     check_name(name)?;
-    let before_bytes = crossed(array);
+    let before_bytes = array.crossed_bytes();
     let (before, ground) = change::look(array, name).await?;
     let mut warnings = array.down();
     if let Some((protection, parity)) = before.protected() {
@@ -78,7 +78,7 @@ pub async fn protect(
             }
             warnings.extend(thinned(&entry));
             warnings.extend(helped);
-            account.host_crossed_bytes = crossed(array).saturating_sub(before_bytes);
+            account.host_crossed_bytes = array.crossed_bytes().saturating_sub(before_bytes);
             Ok(Protected { stored: Stored { entry, warnings }, account: Some(account) })
         }
         Err(error) => {
@@ -129,11 +129,6 @@ async fn encoded(
     let helped = drives.iter().flat_map(|drives| drives.warnings()).collect();
     let stripes_here = drives.map_or(0, |drives| drives.encoded_here());
     Ok((Account { model, by, stripes_here, host_crossed_bytes: 0 }, helped))
-}
-
-/// Returns the data that has crossed between this host and the drives so far, bytes.
-fn crossed(array: &Array) -> u64 {
-    array.drives().map(|drive| drive.crossed_bytes()).sum()
 }
 
 /// Counts the bytes that the ways to encode an object move; `moved` is the entry of a whole object

@@ -1,8 +1,8 @@
 //! Rebalance: objects that do not lie on all of some drives are copied to all of them.
 //!
-//! A copy keeps type, chunk length, layout, placement, code and digests. Its chunks are compared
-//! with their digests before they are sent, and chunks that are lost are computed from other
-//! pieces. The entry of the copy is written over that of the object in one change; only then are
+//! A copy keeps type, chunk length, layout, placement, code and digests. Its chunks go from drive to
+//! drive ([`super::transfer`]), compared with their digests; those that are lost are computed from
+//! other pieces. The entry of the copy is written over that of the object in one change; only then are
 //! the former pieces deleted, a while later, so that most who read them are done ([`super::change`]
 //! describes what an interruption leaves).
 //!
@@ -18,6 +18,8 @@ use csd_reactor::{Instant, now, sleep_until};
 use super::change::{self, Change};
 use super::copy::{self, Flow};
 use super::draft::thinned;
+use super::in_drives::InDrives;
+use super::transfer::{self, Count};
 use super::{Error, Progress, parity, remove};
 use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
@@ -49,6 +51,12 @@ pub struct Rebalanced {
     pub untouched: u64,
     /// Objects that stay where they were, each with the reason.
     pub failed: Vec<(String, Error)>,
+    /// Number of chunks of the objects that were moved.
+    pub chunks: u64,
+    /// Number of these that went from drive to drive.
+    pub by_drives: u64,
+    /// Data that crossed between this host and the drives, bytes.
+    pub host_crossed_bytes: u64,
     /// Drives that are down or failed, and pieces that are missing, in words.
     pub warnings: Vec<String>,
     /// True if it was asked to stop before it was done.
@@ -82,17 +90,21 @@ pub async fn rebalance(
     let pace = Rc::new(Pace::new(array.slots().len(), limits.bytes_per_s));
     let (progress, stop) = (limits.progress.clone(), Rc::clone(&limits.stop));
     let flow = Flow { progress, pace, stop };
+    let (before_bytes, by) = (array.crossed_bytes(), Rc::default());
+    let mover = Mover { array, drives, by, flow };
     let mut former = Former { array, left: VecDeque::new(), warnings: Vec::new() };
     let mut done = Rebalanced::default();
     for entry in entries {
         former.delete(now()).await;
-        let mut moved = attempt(array, &entry.name, drives, &flow).await;
+        let mut moved = mover.attempt(&entry.name).await;
         if matches!(moved, Err(Error::Full { .. })) && !former.left.is_empty() {
             former.delete_all().await;
-            moved = attempt(array, &entry.name, drives, &flow).await;
+            moved = mover.attempt(&entry.name).await;
         }
         match moved {
-            Ok(Some(Moved { entry, former: ids, warnings })) => {
+            Ok(Some(Moved { entry, former: ids, count, warnings })) => {
+                done.chunks += count.chunks;
+                done.by_drives += count.by_drives;
                 former.left.push_back((now() + GRACE, ids));
                 done.warnings.extend(warnings);
                 done.moved.push(entry);
@@ -107,6 +119,7 @@ pub async fn rebalance(
         }
     }
     former.delete_all().await;
+    done.host_crossed_bytes = array.crossed_bytes().saturating_sub(before_bytes);
     done.warnings.append(&mut former.warnings);
     done.warnings.sort();
     done.warnings.dedup();
@@ -147,66 +160,81 @@ struct Moved {
     entry: Entry,
     /// Identifiers of its former pieces.
     former: Vec<ObjectId>,
+    count: Count,
     warnings: Vec<String>,
 }
 
-/// Moves an object, a few times if other commands change its name; `None` if it lies there.
-async fn attempt(
-    array: &Array,
-    name: &str,
-    drives: &[u16],
-    flow: &Flow,
-) -> Result<Option<Moved>, Error> {
-    for _ in 1..ATTEMPTS {
-        match move_one(array, name, drives, flow).await {
-            Err(Error::Overtaken { .. }) => {}
-            done => return done,
-        }
-    }
-    move_one(array, name, drives, flow).await
+/// Moves objects to drives.
+struct Mover<'a> {
+    array: &'a Array,
+    /// Drives on which objects shall lie.
+    drives: &'a [u16],
+    /// Drives that fetch chunks and compute parity.
+    by: Rc<InDrives>,
+    flow: Flow,
 }
 
-async fn move_one(
-    array: &Array,
-    name: &str,
-    drives: &[u16],
-    flow: &Flow,
-) -> Result<Option<Moved>, Error> {
-    let (before, ground) = change::look(array, name).await?;
-    let is_there = lies_on(&before, drives);
-    if is_there && before.copy.is_none() {
-        change::confirm(array, &ground, before).await?;
-        return Ok(None);
+impl Mover<'_> {
+    /// Moves an object, a few times if other commands change its name; `None` if it lies there.
+    async fn attempt(&self, name: &str) -> Result<Option<Moved>, Error> {
+        for _ in 1..ATTEMPTS {
+            match self.move_one(name).await {
+                Err(Error::Overtaken { .. }) => {}
+                done => return done,
+            }
+        }
+        self.move_one(name).await
     }
-    let mut entry = before.clone();
-    // A protection that has not come to its end begins again with `csd protect`.
-    entry.protection = entry.protection.filter(|protection| protection.parity.is_some());
-    entry.copy = (!is_there).then(copy::new_id);
-    let planned = match is_there {
-        true => None,
-        false => Some(planned(array, &entry, drives)?),
-    };
-    let former = entry.own_ids();
-    let mut change = Change::begin(array, (before, &ground), &mut entry).await?;
-    let Some(planned) = planned else { return Ok(None) };
-    // The epoch of the announcement stands in the names of parity.
-    let planned = Entry { epoch: entry.epoch, writer: entry.writer, ..planned };
-    let sealed = match copy::make(array, &mut entry, planned, flow).await {
-        Ok(()) => change.seal(array, &mut entry).await,
-        Err(error) => Err(error),
-    };
-    match sealed {
-        Ok(more) => {
-            let mut warnings = std::mem::take(&mut change.warnings);
-            warnings.extend(more);
-            warnings.extend(thinned(&entry));
-            Ok(Some(Moved { entry, former, warnings }))
+
+    async fn move_one(&self, name: &str) -> Result<Option<Moved>, Error> {
+        let array = self.array;
+        let (before, ground) = change::look(array, name).await?;
+        let is_there = lies_on(&before, self.drives);
+        if is_there && before.copy.is_none() {
+            change::confirm(array, &ground, before).await?;
+            return Ok(None);
         }
-        Err(error) => {
-            // The user must see the first error, not one of the clean-up.
-            let _cleaned = change.withdraw(array).await;
-            Err(error)
+        let mut entry = before.clone();
+        // A protection that has not come to its end begins again with `csd protect`.
+        entry.protection = entry.protection.filter(|protection| protection.parity.is_some());
+        entry.copy = (!is_there).then(copy::new_id);
+        let planned = match is_there {
+            true => None,
+            false => Some(planned(array, &entry, self.drives)?),
+        };
+        let former = entry.own_ids();
+        let mut change = Change::begin(array, (before, &ground), &mut entry).await?;
+        let Some(planned) = planned else { return Ok(None) };
+        // The epoch of the announcement stands in the names of parity.
+        let planned = Entry { epoch: entry.epoch, writer: entry.writer, ..planned };
+        let sealed = match self.make(&mut entry, planned).await {
+            Ok(count) => change.seal(array, &mut entry).await.map(|more| (count, more)),
+            Err(error) => Err(error),
+        };
+        match sealed {
+            Ok((count, more)) => {
+                let mut warnings = std::mem::take(&mut change.warnings);
+                warnings.extend(more);
+                warnings.extend(thinned(&entry));
+                Ok(Some(Moved { entry, former, count, warnings }))
+            }
+            Err(error) => {
+                // The user must see the first error, not one of the clean-up.
+                let _cleaned = change.withdraw(array).await;
+                Err(error)
+            }
         }
+    }
+
+    /// Makes the planned copy. Drives compare what they fetch with digests, so objects without them
+    /// go through this host.
+    async fn make(&self, entry: &mut Entry, planned: Entry) -> Result<Count, Error> {
+        if entry.sums.is_empty() {
+            let chunks = entry.layout().chunks().into();
+            copy::make(self.array, entry, planned, &self.flow).await?;
+            return Ok(Count { chunks, by_drives: 0 });
+        }
+        transfer::make(self.array, entry, planned, &self.by, &self.flow).await
     }
 }
 

@@ -11,13 +11,12 @@ use std::collections::BTreeMap;
 
 use csd_nvme::combine::{self, Target, Task};
 use csd_nvme::execute::Output;
-use csd_nvme::status::Status;
 
 use super::mover::{By, ByHost, Fault, Mover, Rebuild};
 use super::piece::Piece;
 use crate::array::Drive;
 use crate::in_place::program_index;
-use crate::peers::Peers;
+use crate::peers::{Peers, is_of_piece};
 
 /// Drives rebuild their own pieces, as far as they can.
 #[derive(Default)]
@@ -71,18 +70,6 @@ impl ByDrives {
         self.programs.borrow_mut().insert(drive.index, program);
         program
     }
-}
-
-/// Returns true if an execution has failed because of one of its sources, or of the blocks of a
-/// target: the host finds out which.
-fn is_of_piece(status: Option<Status>) -> bool {
-    let of_piece = [
-        Status::SOURCE_MISSING,
-        Status::UNRECOVERED_ERROR,
-        Status::UNRECOVERED_READ_ERROR,
-        Status::COMPARE_FAILURE,
-    ];
-    status.is_some_and(|status| of_piece.contains(&status))
 }
 
 /// Divides the targets of a rebuild among drives that store them: each on blocks is stored by its

@@ -78,6 +78,24 @@ pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
     Ok(for_chunks(capacity, units(drive)).saturating_sub(used))
 }
 
+/// Returns the bytes of records that drives have room for once they have stored these, by index of
+/// the drive.
+///
+/// # Errors
+/// [`Error::Full`] if a drive has too little room; a failed command.
+pub(crate) async fn left_after(array: &Array, needed: &[Option<u64>]) -> Result<Vec<u64>, Error> {
+    let mut left = vec![0; needed.len()];
+    for drive in array.drives() {
+        let Some(needed) = needed[drive.index] else { continue };
+        let room = records_left(drive).await?.checked_sub(needed);
+        left[drive.index] = room.ok_or_else(|| {
+            let (drive, what) = (drive.name.clone(), "key-value part");
+            Error::Full { drive, what, room: None }
+        })?;
+    }
+    Ok(left)
+}
+
 /// Returns the bytes of records that chunks may take in all.
 fn for_chunks(capacity: u64, units: u32) -> u64 {
     let spare = capacity / CATALOGUE_SHARE + u64::from(units) * CLAIM_BYTES;
