@@ -18,6 +18,7 @@ pub struct Faults {
     pub repairs: u64,
     pub rebuilt: u64,
     pub moved: u64,
+    pub fetched: u64,
     pub flips: Flips,
     pub by_drives: u64,
     pub listed: u64,
@@ -40,6 +41,7 @@ impl Faults {
         self.repairs += other.repairs;
         self.rebuilt += other.rebuilt;
         self.moved += other.moved;
+        self.fetched += other.fetched;
         self.flips.add(other.flips);
         self.by_drives += other.by_drives;
         self.listed += other.listed;

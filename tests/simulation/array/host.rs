@@ -51,6 +51,8 @@ pub struct Shared {
     pub rebuilt_pieces: u64,
     /// Objects that were moved to other drives.
     pub moved: u64,
+    /// Chunks of these that went from drive to drive.
+    pub fetched: u64,
     /// Pieces that drives have rebuilt, without the host.
     pub by_drives: u64,
     /// Pieces that page lists were found to name rightly at the end.

@@ -317,6 +317,7 @@ impl Lane {
         self.faults.repairs = known.repaired;
         self.faults.rebuilt = known.rebuilt_pieces;
         self.faults.moved = known.moved;
+        self.faults.fetched = known.fetched;
         self.faults.by_drives = known.by_drives;
         self.faults.listed = known.listed;
         Outcome {
@@ -385,6 +386,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.repairs,
         all.rebuilt,
         all.moved,
+        all.fetched,
         all.flips.fewest(),
         all.by_drives,
         all.listed,

@@ -76,6 +76,7 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
     match (done.failed.pop(), done.moved.pop()) {
         (None, Some(moved)) => {
             known.borrow_mut().moved += 1;
+            known.borrow_mut().fetched += done.by_drives;
             if !object::lies_on(&moved, &drives) {
                 let text = format!("{name} was moved to {drives:?}, and is on {:?}", moved.members);
                 known.borrow_mut().history.violations.push(text);

@@ -35,6 +35,7 @@ pub use home::{DEFAULT_FOLDER, Home};
 pub use quorum::Quorum;
 pub use record::{Lives, Roster};
 pub use slot::DriveSlot;
+pub(crate) use slot::drive as drive_of;
 pub use writers::Writers;
 
 pub use csd_nvme::vendor::{
@@ -268,11 +269,7 @@ impl Array {
     /// # Errors
     /// [`Error::Down`].
     pub fn drive(&self, index: usize) -> Result<&Rc<Drive>, Error> {
-        let Some(slot) = self.slots.get(index) else {
-            let why = "the array file does not list it".to_owned();
-            return Err(Error::Down { drive: format!("#{index}"), url: "?".to_owned(), why });
-        };
-        slot.up()
+        drive_of(&self.slots, index)
     }
 
     /// Returns the quorums of the catalogue.

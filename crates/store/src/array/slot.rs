@@ -18,6 +18,18 @@ pub struct DriveSlot {
     pub(super) is_vacant: bool,
 }
 
+/// Returns the drive with this index.
+///
+/// # Errors
+/// [`Error::Down`].
+pub(crate) fn drive(slots: &[DriveSlot], index: usize) -> Result<&Rc<Drive>, Error> {
+    let Some(slot) = slots.get(index) else {
+        let why = "the array file does not list it".to_owned();
+        return Err(Error::Down { drive: format!("#{index}"), url: "?".to_owned(), why });
+    };
+    slot.up()
+}
+
 impl DriveSlot {
     /// Returns the slot of a drive that has been removed.
     pub(super) fn vacant(place: usize) -> Self {

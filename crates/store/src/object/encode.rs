@@ -15,8 +15,9 @@ use super::Error;
 use super::chunk::read_chunk;
 use super::copy::Flow;
 use super::encoding::{Encoded, Encoding, Number, Origin};
-use super::in_drives::{InDrives, list_pages};
+use super::in_drives::InDrives;
 use super::pages::Lists;
+use super::unlisted;
 use super::writer::check_owner;
 use crate::array::Array;
 use crate::catalogue::Entry;
@@ -108,7 +109,7 @@ pub(super) async fn stored(
     let (pace, lists) = (Rc::clone(&flow.pace), RefCell::new(page_bytes.map(Lists::new)));
     let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, pace, lists };
     let work = Rc::new(work);
-    let left = work.check_room(array).await?;
+    work.check_room(array).await?;
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
     let mut pending = VecDeque::new();
@@ -122,7 +123,7 @@ pub(super) async fn stored(
         lists.finish(|index| work.slots[index].up().ok()).await;
     }
     if let (Some(drives), Some(page_bytes)) = (drives, page_bytes) {
-        list_pages(drives, &work.slots, (work.entry.id, page_bytes), &left, &work.pace).await;
+        unlisted::list(array, entry, (drives.take_stored(), page_bytes), flow).await?;
     }
     Ok(all)
 }

@@ -52,22 +52,15 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Checks that the drives have room for the pieces that will be stored. Returns the bytes of
-    /// records that each of these drives has room for then.
-    pub(super) async fn check_room(&self, array: &Array) -> Result<Vec<u64>, Error> {
-        let mut needed: Vec<Option<u64>> = vec![None; self.slots.len()];
-        for stripe in 0..self.stripes.count() {
-            for piece in self.written(stripe) {
-                let room = match self.place(stripe, piece) {
-                    (Spot::Value(..), bytes) => room::record_bytes(bytes.into()),
-                    (Spot::Blocks(_), _) => 0,
-                };
-                if let Some(drive) = self.stripes.drive(stripe, piece) {
-                    *needed[usize::from(drive)].get_or_insert(0) += room;
-                }
-            }
-        }
-        room::left_after(array, &needed).await
+    /// Checks that the drives have room for the pieces that will be stored.
+    pub(super) async fn check_room(&self, array: &Array) -> Result<(), Error> {
+        let of_stripe = |stripe| self.written(stripe).map(move |piece| (stripe, piece));
+        let pieces = (0..self.stripes.count()).flat_map(of_stripe);
+        let values = pieces.filter_map(|(stripe, piece)| match self.place(stripe, piece) {
+            (Spot::Value(..), bytes) => Some((self.stripes.drive(stripe, piece)?, bytes)),
+            (Spot::Blocks(_), _) => None,
+        });
+        room::check(array, values).await
     }
 
     /// Returns the pieces of a stripe that are stored: the parity, and the chunks if they are

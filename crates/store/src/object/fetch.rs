@@ -42,26 +42,32 @@ impl Fetch<'_> {
 }
 
 impl InDrives {
+    /// Returns true if a drive may be able to fetch from another one.
+    pub(super) fn can_fetch(&self, from: &Drive, to: &Drive) -> bool {
+        self.is_sound(to) && !self.are_apart(from, to)
+    }
+
     /// Has a drive fetch a chunk. Returns true once it is stored.
     pub(super) async fn fetch(&self, fetch: &Fetch<'_>) -> bool {
-        let drive = fetch.to.0;
-        if !self.is_sound(drive) || !self.is_sound(fetch.from.0) {
+        let (from, to) = (fetch.from.0, fetch.to.0);
+        if !self.can_fetch(from, to) {
             return false;
         }
-        let index = match self.index(drive).await {
+        let index = match self.index(to).await {
             Ok(index) => index,
             Err(why) => {
-                self.gives_up(drive, &why);
+                self.gives_up(to, &why);
                 return false;
             }
         };
         let execution = fetch.task().execution(Output::Completion);
-        let Err(error) = drive.compute.execute(index, &execution).await else { return true };
+        let Err(error) = to.compute.execute(index, &execution).await else { return true };
         match error.status() {
             // Its chunk or the claim is gone, which is no fault of the drives.
             status if is_of_piece(status) => {}
-            Some(Status::PEER_FAILED) => self.gives_up(fetch.from.0, &words(&error)),
-            _ => self.gives_up(drive, &words(&error)),
+            // It cannot reach the other one, which others may.
+            Some(Status::PEER_FAILED | Status::PEER_UNKNOWN) => self.keep_apart(from, to),
+            _ => self.gives_up(to, &words(&error)),
         }
         false
     }

@@ -6,24 +6,23 @@
 //! are fetched by their own drives ([`super::pulls`]).
 //! A drive that fails is not asked again; its stripes are encoded on the host. The host deletes the
 //! answers of a task; a command that is interrupted leaves them where parity is swept. At last the
-//! drives sum the pages of what they have stored ([`crate::pages`]).
+//! drives sum the pages of what they have stored ([`super::unlisted`]).
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use csd_nvme::combine::{self, Answers, Piece, Stored, Target, Task};
 use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, spawn};
 
 use super::Error;
 use super::encoding::{Encoded, Encoding};
-use crate::array::{Drive, DriveSlot, OBJECTS_NSID, words};
+use super::unlisted::Unlisted;
+use crate::array::{Drive, OBJECTS_NSID, words};
 use crate::catalogue::ObjectId;
-use crate::pace::Pace;
-use crate::pages::{Group, Maker, Wanted, add};
-use crate::peers::Peers;
+use crate::pages::Wanted;
+use crate::peers::{Peers, is_of_piece};
 use crate::piece::Spot;
 
 /// Drives that encode.
@@ -33,10 +32,12 @@ pub(super) struct InDrives {
     indexes: RefCell<BTreeMap<usize, u16>>,
     /// Drives that have failed, with the reason.
     failed: RefCell<BTreeMap<usize, String>>,
+    /// Pairs of drives of which the second cannot fetch from the first.
+    apart: RefCell<BTreeSet<(usize, usize)>>,
     /// Number of stripes that the host has encoded.
     here: Cell<u32>,
     /// Pieces that drives have encoded or copied, by the drive that holds them.
-    stored: RefCell<BTreeMap<usize, Vec<Wanted>>>,
+    stored: RefCell<Unlisted>,
 }
 
 impl InDrives {
@@ -78,9 +79,19 @@ impl InDrives {
         self.failed.borrow_mut().insert(drive.index, why);
     }
 
-    /// Notes a piece that a drive, by its index, stores now.
-    pub(super) fn note(&self, drive: usize, piece: Wanted) {
-        self.stored.borrow_mut().entry(drive).or_default().push(piece);
+    /// Takes the pieces that drives have stored so far.
+    pub(super) fn take_stored(&self) -> Unlisted {
+        self.stored.take()
+    }
+
+    /// Notes that a drive cannot fetch from another one.
+    pub(super) fn keep_apart(&self, from: &Drive, to: &Drive) {
+        self.apart.borrow_mut().insert((from.index, to.index));
+    }
+
+    /// Returns true if it is known that a drive cannot fetch from another one.
+    pub(super) fn are_apart(&self, from: &Drive, to: &Drive) -> bool {
+        self.apart.borrow().contains(&(from.index, to.index))
     }
 
     /// Notes that the host encodes a stripe.
@@ -92,19 +103,20 @@ impl InDrives {
     /// the parity's identifier, with a number that no piece has.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// The reason for which the drive is not asked again, in words; `None` if a piece is at fault.
     async fn execute(
         &self,
         executor: &Drive,
         task: &Task,
         (parity_id, stripe): (ObjectId, u32),
-    ) -> Result<Answers, String> {
-        let index = self.index(executor).await?;
+    ) -> Result<Answers, Option<String>> {
+        let index = self.index(executor).await.map_err(Some)?;
         let (sources, targets) = (task.sources.len(), task.targets.len());
         let bytes = u32::try_from(Answers::bytes(sources, targets)).expect("some hundred bytes");
         let (nsid, prefix, first) = (OBJECTS_NSID, parity_id.0, u32::MAX - stripe);
         let output = Output::KvChunks { nsid, prefix, first, stride: 1, chunk_bytes: bytes };
-        let failed = |error: csd_initiator::Error| words(&error);
+        let failed =
+            |error: csd_initiator::Error| (!is_of_piece(error.status())).then(|| words(&error));
         executor.compute.execute(index, &task.execution(output)).await.map_err(failed)?;
         let key = chunk_key(&prefix, first);
         let value = executor.objects.retrieve(&key, bytes).await.map_err(failed)?;
@@ -115,38 +127,7 @@ impl InDrives {
             read.all(|(source, read)| source.crc32c.is_none_or(|named| named == *read))
         };
         let answers = answers.filter(is_of_task);
-        answers.ok_or_else(|| "its answers are malformed, or of other pieces".to_owned())
-    }
-}
-
-/// Stores page lists of the pieces of an object that drives have stored, with pages of this size;
-/// `left` is the room for records of each drive, bytes. Without a list a scrub names the piece, and
-/// no page of it.
-pub(super) async fn list_pages(
-    drives: &InDrives,
-    slots: &[DriveSlot],
-    (object, page_bytes): (ObjectId, u32),
-    left: &[u64],
-    pace: &Rc<Pace>,
-) {
-    let begin = |(index, pieces): (usize, Vec<Wanted>)| {
-        let (drive, left, pace) = (slots[index].up().cloned(), left[index], Rc::clone(pace));
-        spawn(Class::Foreground, async move {
-            let drive = drive?;
-            let maker = Maker::with_room(&drive, left).await?;
-            let groups = Group::all(pieces, object, page_bytes);
-            for group in groups.into_iter().filter(|group| maker.takes_room(group)) {
-                pace.wait(index, group.bytes()).await;
-                if let Some(list) = group.list(&maker).await? {
-                    add(&drive, &list).await?;
-                }
-            }
-            Ok::<_, Error>(())
-        })
-    };
-    let listing: Vec<_> = drives.stored.take().into_iter().map(begin).collect();
-    for drive in listing {
-        let _listed = drive.await;
+        answers.ok_or_else(|| Some("its answers are malformed, or of other pieces".to_owned()))
     }
 }
 
@@ -180,14 +161,14 @@ impl Encoding {
             self.pace_of(stripe, &reachable).await;
             let executed = match self.task(executor, stripe, &reachable) {
                 Ok(task) => drives.execute(executor, &task, (parity_id, stripe)).await,
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(Some(error.to_string())),
             };
             match executed {
                 Ok(answers) if self.pull(drives, stripe, &answers.sources).await => {
                     return self.encoded(drives, stripe, &reachable, answers).map(Some);
                 }
-                Ok(_) => {}
-                Err(why) => drives.gives_up(executor, &why),
+                Err(Some(why)) => drives.gives_up(executor, &why),
+                Ok(_) | Err(None) => {}
             }
         }
         drives.add_here();
@@ -261,7 +242,8 @@ impl Encoding {
                 Stored::Yes => {
                     let (drive, (spot, bytes)) =
                         (self.drive(stripe, piece)?.index, self.place(stripe, piece));
-                    drives.note(drive, Wanted { spot, bytes, sum });
+                    let mut stored = drives.stored.borrow_mut();
+                    stored.entry(drive).or_default().push(Wanted { spot, bytes, sum });
                 }
                 Stored::Lost => lost.push(self.number(stripe, piece)),
                 Stored::Refused(status) => return Err(refused(self.drive(stripe, piece)?, status)),

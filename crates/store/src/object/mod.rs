@@ -28,6 +28,7 @@ mod rebalance;
 mod reclaim;
 mod remove;
 mod transfer;
+mod unlisted;
 mod way;
 mod writer;
 

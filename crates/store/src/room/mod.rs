@@ -6,6 +6,8 @@
 
 mod amount;
 
+use std::collections::BTreeMap;
+
 use csd_initiator::{Kv, NamespaceKind};
 
 use crate::array::{Array, Drive};
@@ -78,22 +80,26 @@ pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
     Ok(for_chunks(capacity, units(drive)).saturating_sub(used))
 }
 
-/// Returns the bytes of records that drives have room for once they have stored these, by index of
-/// the drive.
+/// Checks that drives, by their index, have room for values of these lengths, bytes.
 ///
 /// # Errors
-/// [`Error::Full`] if a drive has too little room; a failed command.
-pub(crate) async fn left_after(array: &Array, needed: &[Option<u64>]) -> Result<Vec<u64>, Error> {
-    let mut left = vec![0; needed.len()];
-    for drive in array.drives() {
-        let Some(needed) = needed[drive.index] else { continue };
-        let room = records_left(drive).await?.checked_sub(needed);
-        left[drive.index] = room.ok_or_else(|| {
-            let (drive, what) = (drive.name.clone(), "key-value part");
-            Error::Full { drive, what, room: None }
-        })?;
+/// [`Error::Full`]; a failed command.
+pub(crate) async fn check(
+    array: &Array,
+    values: impl Iterator<Item = (u16, u32)>,
+) -> Result<(), Error> {
+    let mut needed = BTreeMap::<usize, u64>::new();
+    for (drive, bytes) in values {
+        *needed.entry(drive.into()).or_default() += record_bytes(bytes.into());
     }
-    Ok(left)
+    for drive in array.drives() {
+        let Some(needed) = needed.get(&drive.index) else { continue };
+        if records_left(drive).await? < *needed {
+            let (drive, what) = (drive.name.clone(), "key-value part");
+            return Err(Error::Full { drive, what, room: None });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the bytes of records that chunks may take in all.
