@@ -17,7 +17,7 @@ use super::copy::Flow;
 use super::encoding::{Encoded, Encoding, Number, Origin};
 use super::in_drives::InDrives;
 use super::pages::Lists;
-use super::unlisted;
+use super::unlisted::{self, Unlisted};
 use super::writer::check_owner;
 use crate::array::Array;
 use crate::catalogue::Entry;
@@ -109,7 +109,10 @@ pub(super) async fn stored(
     let (pace, lists) = (Rc::clone(&flow.pace), RefCell::new(page_bytes.map(Lists::new)));
     let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, pace, lists };
     let work = Rc::new(work);
-    work.check_room(array).await?;
+    if !drives.is_some_and(|drives| drives.has_room()) {
+        let left = work.check_room(array).await?;
+        drives.inspect(|drives| drives.begin(Unlisted::new(left)));
+    }
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
     let mut pending = VecDeque::new();

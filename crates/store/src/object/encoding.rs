@@ -14,7 +14,7 @@ use crate::catalogue::{Entry, Placement};
 use crate::layout::Stripes;
 use crate::pace::Pace;
 use crate::piece::Spot;
-use crate::room;
+use crate::room::{self, Left};
 
 /// A piece by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +52,17 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Checks that the drives have room for the pieces that will be stored.
-    pub(super) async fn check_room(&self, array: &Array) -> Result<(), Error> {
+    /// Checks that the drives have room for the pieces that will be stored. Returns what is left
+    /// then.
+    pub(super) async fn check_room(&self, array: &Array) -> Result<Left, Error> {
         let of_stripe = |stripe| self.written(stripe).map(move |piece| (stripe, piece));
         let pieces = (0..self.stripes.count()).flat_map(of_stripe);
-        let values = pieces.filter_map(|(stripe, piece)| match self.place(stripe, piece) {
-            (Spot::Value(..), bytes) => Some((self.stripes.drive(stripe, piece)?, bytes)),
-            (Spot::Blocks(_), _) => None,
+        let pieces = pieces.filter_map(|(stripe, piece)| {
+            let (spot, bytes) = self.place(stripe, piece);
+            let drive = self.stripes.drive(stripe, piece)?;
+            Some((drive, (!spot.is_on_blocks()).then_some(bytes)))
         });
-        room::check(array, values).await
+        room::check(array, pieces).await
     }
 
     /// Returns the pieces of a stripe that are stored: the parity, and the chunks if they are

@@ -79,7 +79,17 @@ impl InDrives {
         self.failed.borrow_mut().insert(drive.index, why);
     }
 
-    /// Takes the pieces that drives have stored so far.
+    /// Begins an object, of which drives have stored these pieces, with the room that is left.
+    pub(super) fn begin(&self, stored: Unlisted) {
+        self.stored.replace(stored);
+    }
+
+    /// Returns true if it was checked that drives have room for all pieces of the object.
+    pub(super) fn has_room(&self) -> bool {
+        self.stored.borrow().left.is_some()
+    }
+
+    /// Takes the pieces that drives have stored.
     pub(super) fn take_stored(&self) -> Unlisted {
         self.stored.take()
     }
@@ -242,8 +252,7 @@ impl Encoding {
                 Stored::Yes => {
                     let (drive, (spot, bytes)) =
                         (self.drive(stripe, piece)?.index, self.place(stripe, piece));
-                    let mut stored = drives.stored.borrow_mut();
-                    stored.entry(drive).or_default().push(Wanted { spot, bytes, sum });
+                    drives.stored.borrow_mut().add(drive, Wanted { spot, bytes, sum });
                 }
                 Stored::Lost => lost.push(self.number(stripe, piece)),
                 Stored::Refused(status) => return Err(refused(self.drive(stripe, piece)?, status)),

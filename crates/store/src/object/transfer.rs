@@ -27,7 +27,7 @@ use crate::guarded::Owner;
 use crate::layout::Layout;
 use crate::pages::Wanted;
 use crate::piece::Spot;
-use crate::room;
+use crate::room::{self, Left};
 
 /// Bytes of chunks in flight, unless one is longer.
 const AHEAD_BYTES: usize = 64 << 20;
@@ -52,8 +52,8 @@ pub(super) async fn make(
     drives: &Rc<InDrives>,
     flow: &Flow,
 ) -> Result<Count, Error> {
-    check_room(array, &copy).await?;
-    let made = make_all(array, entry, &mut copy, drives, flow).await;
+    let stored = Unlisted::new(check_room(array, &copy).await?);
+    let made = make_all(array, entry, &mut copy, (drives, stored), flow).await;
     // Nothing of an object before shall be listed as a piece of the next one.
     drop(drives.take_stored());
     match made {
@@ -73,40 +73,43 @@ async fn make_all(
     array: &Array,
     entry: &Entry,
     copy: &mut Entry,
-    drives: &Rc<InDrives>,
+    (drives, stored): (&Rc<InDrives>, Unlisted),
     flow: &Flow,
 ) -> Result<Count, Error> {
     let page_bytes = copy::page_bytes(array, entry).await;
     copy::claim(array, copy).await?;
     copy.sums.clone_from(&entry.sums);
-    let work = Rc::new(Transfer::new(array, entry, copy, drives, flow));
+    let work = Rc::new(Transfer::new(array, (entry, copy), (drives, stored), flow));
     let count = work.run(array).await?;
     copy::flush(array, copy).await?;
+    let stored = work.stored.take();
     if copy.protection.is_some() {
+        drives.begin(stored);
         let silent = Flow { progress: Arc::new(|_| {}), ..flow.clone() };
         parity::encode(array, copy, Some(drives), page_bytes, &silent).await?;
-    }
-    if let Some(page_bytes) = page_bytes {
-        unlisted::list(array, copy, (work.stored.take(), page_bytes), flow).await?;
+    } else if let Some(page_bytes) = page_bytes {
+        unlisted::list(array, copy, (stored, page_bytes), flow).await?;
     }
     Ok(count)
 }
 
-/// Checks that the drives have room for the values of a copy, its parity among them.
-async fn check_room(array: &Array, copy: &Entry) -> Result<(), Error> {
-    let layout = copy.layout();
-    let chunk = |chunk| (copy.members[layout.member(chunk)], layout.chunk_len(chunk));
-    let chunks = if copy.placement == Placement::Kv { layout.chunks() } else { 0 };
+/// Checks that the drives have room for a copy and its parity. Returns what is left then.
+async fn check_room(array: &Array, copy: &Entry) -> Result<Left, Error> {
+    let (layout, are_values) = (copy.layout(), copy.placement == Placement::Kv);
+    let chunk = |chunk| {
+        let bytes = are_values.then(|| layout.chunk_len(chunk));
+        (copy.members[layout.member(chunk)], bytes)
+    };
     let stripes = copy.stripes();
     let parity = stripes.iter().flat_map(|stripes| {
         let of_stripe = move |stripe| {
             let pieces = stripes.pieces(stripe).filter(|piece| *piece >= stripes.scheme().data());
             let bytes = stripes.parity_bytes(stripe);
-            pieces.filter_map(move |piece| Some((stripes.drive(stripe, piece)?, bytes)))
+            pieces.filter_map(move |piece| Some((stripes.drive(stripe, piece)?, Some(bytes))))
         };
         (0..stripes.count()).flat_map(of_stripe)
     });
-    room::check(array, (0..chunks).map(chunk).chain(parity)).await
+    room::check(array, (0..layout.chunks()).map(chunk).chain(parity)).await
 }
 
 /// An object that is copied.
@@ -137,7 +140,12 @@ struct Flight {
 }
 
 impl Transfer {
-    fn new(array: &Array, entry: &Entry, copy: &Entry, drives: &Rc<InDrives>, flow: &Flow) -> Self {
+    fn new(
+        array: &Array,
+        (entry, copy): (&Entry, &Entry),
+        (drives, stored): (&Rc<InDrives>, Unlisted),
+        flow: &Flow,
+    ) -> Self {
         let from = Rc::new(entry.clone());
         Self {
             pieces: Pieces::new(array, &from),
@@ -148,7 +156,7 @@ impl Transfer {
             drives: Rc::clone(drives),
             flow: flow.clone(),
             checked: Cell::new(now()),
-            stored: RefCell::default(),
+            stored: RefCell::new(stored),
         }
     }
 
@@ -259,7 +267,7 @@ impl Transfer {
     fn note(&self, chunk: u32) {
         let (bytes, (_, drive)) = (self.to.1.chunk_len(chunk), self.places(chunk));
         let piece = Wanted { spot: self.spot(chunk), bytes, sum: self.sum(chunk) };
-        self.stored.borrow_mut().entry(drive).or_default().push(piece);
+        self.stored.borrow_mut().add(drive, piece);
         (self.flow.progress)(bytes.into());
     }
 

@@ -15,9 +15,29 @@ use super::{CHECK_INTERVAL, Error};
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::pages::{Group, Maker, Wanted, add};
+use crate::room::Left;
 
-/// Pieces that shall have page lists, by the index of the drive that has stored them.
-pub(super) type Unlisted = BTreeMap<usize, Vec<Wanted>>;
+/// Pieces of an object that shall have page lists.
+#[derive(Default)]
+pub(super) struct Unlisted {
+    /// The pieces, by the index of the drive that has stored them.
+    pieces: BTreeMap<usize, Vec<Wanted>>,
+    /// Room that drives have left once all of the object is stored, if it was asked for: to ask
+    /// takes some KiB for each drive.
+    pub(super) left: Option<Left>,
+}
+
+impl Unlisted {
+    /// Returns no pieces, of an object that leaves drives so much room.
+    pub(super) fn new(left: Left) -> Self {
+        Self { pieces: BTreeMap::new(), left: Some(left) }
+    }
+
+    /// Adds a piece that a drive, by its index, has stored.
+    pub(super) fn add(&mut self, drive: usize, piece: Wanted) {
+        self.pieces.entry(drive).or_default().push(piece);
+    }
+}
 
 /// Stores lists of these pieces of an object, whose pages have this size.
 ///
@@ -30,11 +50,15 @@ pub(super) async fn list(
     flow: &Flow,
 ) -> Result<(), Error> {
     let mut lanes = Vec::new();
-    for (index, pieces) in unlisted {
-        let Ok(drive) = array.drive(index) else { continue };
-        let Ok(maker) = Maker::new(drive).await else { continue };
-        let groups = Group::all(pieces, entry.id, page_bytes).into_iter();
-        lanes.push((index, Rc::new(maker), groups));
+    let left = unlisted.left.unwrap_or_default();
+    for (index, pieces) in unlisted.pieces {
+        let groups = Group::all(pieces, entry.id, page_bytes);
+        let (Ok(drive), Some(left)) = (array.drive(index), left.get(&index)) else { continue };
+        if groups.is_empty() {
+            continue;
+        }
+        let Ok(maker) = Maker::with_room(drive, *left).await else { continue };
+        lanes.push((index, Rc::new(maker), groups.into_iter()));
     }
     let mut checked = now();
     loop {

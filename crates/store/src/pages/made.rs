@@ -56,16 +56,23 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Prepares a drive, and asks for its room.
+    /// Prepares a drive whose room for records is known, bytes.
     ///
     /// # Errors
     /// A failed command; [`Error::Corrupt`] for a drive without the program.
-    pub(crate) async fn new(drive: &Rc<Drive>) -> Result<Self, Error> {
-        let left = Cell::new(records_left(drive).await?);
+    pub(crate) async fn with_room(drive: &Rc<Drive>, left: u64) -> Result<Self, Error> {
         let program = program_index(drive, verify::PROGRAM_ID).await?;
         let drawn = random_u64() % u64::from(SUMS.end - SUMS.start);
         let sums = SUMS.start + u32::try_from(drawn).expect("less than 2^29");
-        Ok(Self { drive: Rc::clone(drive), program, left, sums })
+        Ok(Self { drive: Rc::clone(drive), program, left: Cell::new(left), sums })
+    }
+
+    /// Prepares a drive, and asks for its room.
+    ///
+    /// # Errors
+    /// Those of [`Self::with_room`].
+    pub(crate) async fn new(drive: &Rc<Drive>) -> Result<Self, Error> {
+        Self::with_room(drive, records_left(drive).await?).await
     }
 
     /// Takes room for the list of a group and its checksums, which lie next to it for a moment.

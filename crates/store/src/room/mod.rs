@@ -80,26 +80,33 @@ pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
     Ok(for_chunks(capacity, units(drive)).saturating_sub(used))
 }
 
-/// Checks that drives, by their index, have room for values of these lengths, bytes.
+/// Room for records of drives, by their index, bytes.
+pub(crate) type Left = BTreeMap<usize, u64>;
+
+/// Checks that drives, by their index, have room for pieces: values of these lengths, bytes, or
+/// pieces on blocks, which take no record. Returns the room that each of these drives has left
+/// once they are stored.
 ///
 /// # Errors
 /// [`Error::Full`]; a failed command.
 pub(crate) async fn check(
     array: &Array,
-    values: impl Iterator<Item = (u16, u32)>,
-) -> Result<(), Error> {
-    let mut needed = BTreeMap::<usize, u64>::new();
-    for (drive, bytes) in values {
-        *needed.entry(drive.into()).or_default() += record_bytes(bytes.into());
+    pieces: impl Iterator<Item = (u16, Option<u32>)>,
+) -> Result<Left, Error> {
+    let (mut needed, mut left) = (BTreeMap::<usize, u64>::new(), Left::new());
+    for (drive, bytes) in pieces {
+        let bytes = bytes.map_or(0, |bytes| record_bytes(bytes.into()));
+        *needed.entry(drive.into()).or_default() += bytes;
     }
     for drive in array.drives() {
         let Some(needed) = needed.get(&drive.index) else { continue };
-        if records_left(drive).await? < *needed {
+        let room = records_left(drive).await?.checked_sub(*needed).ok_or_else(|| {
             let (drive, what) = (drive.name.clone(), "key-value part");
-            return Err(Error::Full { drive, what, room: None });
-        }
+            Error::Full { drive, what, room: None }
+        })?;
+        left.insert(drive.index, room);
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Returns the bytes of records that chunks may take in all.
