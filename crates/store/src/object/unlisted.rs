@@ -62,6 +62,14 @@ pub(super) async fn list(
     }
     let mut checked = now();
     loop {
+        let next = lanes.iter_mut().filter_map(|(index, maker, groups)| {
+            let group = groups.find(|group| maker.takes_room(group))?;
+            Some((*index, Rc::clone(maker), group))
+        });
+        let next: Vec<_> = next.collect();
+        if next.is_empty() {
+            return Ok(());
+        }
         if flow.stop.get() {
             return Err(Error::Stopped);
         }
@@ -69,21 +77,17 @@ pub(super) async fn list(
             check_owner(array, entry).await?;
             checked = now();
         }
-        let mut making = Vec::new();
-        for (index, maker, groups) in &mut lanes {
-            let Some(group) = groups.find(|group| maker.takes_room(group)) else { continue };
-            let (index, maker, pace) = (*index, Rc::clone(maker), Rc::clone(&flow.pace));
-            making.push(spawn(Class::Foreground, async move {
+        let begin = |(index, maker, group): (usize, Rc<Maker>, Group)| {
+            let pace = Rc::clone(&flow.pace);
+            spawn(Class::Foreground, async move {
                 pace.wait(index, group.bytes()).await;
                 if let Some(list) = group.list(&maker).await? {
                     add(&maker.drive, &list).await?;
                 }
                 Ok::<_, Error>(())
-            }));
-        }
-        if making.is_empty() {
-            return Ok(());
-        }
+            })
+        };
+        let making: Vec<_> = next.into_iter().map(begin).collect();
         for made in making {
             let _made = made.await;
         }
