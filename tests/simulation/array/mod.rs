@@ -316,8 +316,7 @@ impl Lane {
         self.faults.compared = known.compared;
         self.faults.repairs = known.repaired;
         self.faults.rebuilt = known.rebuilt_pieces;
-        self.faults.moved = known.moved;
-        self.faults.fetched = known.fetched;
+        (self.faults.moved, self.faults.fetched) = (known.moved, known.fetched);
         self.faults.by_drives = known.by_drives;
         self.faults.listed = known.listed;
         Outcome {

@@ -1,10 +1,10 @@
 //! Rebalance: objects that do not lie on all of some drives are copied to all of them.
 //!
-//! A copy keeps type, chunk length, layout, placement, code and digests. Its chunks go from drive to
-//! drive ([`super::transfer`]), compared with their digests; those that are lost are computed from
-//! other pieces. The entry of the copy is written over that of the object in one change; only then are
-//! the former pieces deleted, a while later, so that most who read them are done ([`super::change`]
-//! describes what an interruption leaves).
+//! A copy keeps type, chunk length, layout, placement, code and digests. Its chunks go from drive
+//! to drive ([`super::transfer`]), compared with their digests; those that are lost are computed
+//! from other pieces. The entry of the copy is written over that of the object in one change; only
+//! then are the former pieces deleted, a while later, so that most who read them are done
+//! ([`super::change`] describes what an interruption leaves).
 //!
 //! Keeps no record: it can be interrupted at any point and run again. Objects that lie on these
 //! drives are not touched; a whole object lies on one of them.

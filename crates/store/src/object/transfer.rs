@@ -132,7 +132,7 @@ struct Transfer {
 /// A chunk in flight; its bytes, if this host has to send them.
 type Moving = JoinHandle<Result<Option<Buffer>, Error>>;
 
-/// What is in flight.
+/// Chunks in flight, and writes of this host.
 #[derive(Default)]
 struct Flight {
     chunks: VecDeque<Moving>,
