@@ -18,6 +18,11 @@ impl Pace {
         Self { free_at: (0..drives).map(|_| Cell::new(now())).collect(), bytes_per_s }
     }
 
+    /// Returns true if there is a limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.bytes_per_s.is_some()
+    }
+
     /// Waits until a drive may read or write so many bytes more.
     pub(crate) async fn wait(&self, index: usize, bytes: u64) {
         let Some((rate, free_at)) = self.bytes_per_s.zip(self.free_at.get(index)) else { return };

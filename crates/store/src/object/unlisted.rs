@@ -17,6 +17,10 @@ use crate::catalogue::Entry;
 use crate::pages::{Group, Maker, Wanted, add};
 use crate::room::Left;
 
+/// Bytes of pieces after which the name is looked at again. Drives sum as much in a moment, and a
+/// look crosses to the host.
+const CHECK_BYTES: u64 = 256 << 20;
+
 /// Pieces of an object that shall have page lists.
 #[derive(Default)]
 pub(super) struct Unlisted {
@@ -60,7 +64,7 @@ pub(super) async fn list(
         let Ok(maker) = Maker::with_room(drive, *left).await else { continue };
         lanes.push((index, Rc::new(maker), groups.into_iter()));
     }
-    let mut checked = now();
+    let (mut checked, mut unchecked_bytes) = (now(), 0);
     loop {
         let next = lanes.iter_mut().filter_map(|(index, maker, groups)| {
             let group = groups.find(|group| maker.takes_room(group))?;
@@ -73,10 +77,12 @@ pub(super) async fn list(
         if flow.stop.get() {
             return Err(Error::Stopped);
         }
-        if now().since(checked) >= CHECK_INTERVAL {
+        let is_late = flow.pace.is_limited() && now().since(checked) >= CHECK_INTERVAL;
+        if is_late || unchecked_bytes >= CHECK_BYTES {
             check_owner(array, entry).await?;
-            checked = now();
+            (checked, unchecked_bytes) = (now(), 0);
         }
+        unchecked_bytes += next.iter().map(|(_, _, group)| group.bytes()).sum::<u64>();
         let begin = |(index, maker, group): (usize, Rc<Maker>, Group)| {
             let pace = Rc::clone(&flow.pace);
             spawn(Class::Foreground, async move {
