@@ -16,7 +16,7 @@ fn protect(array: &Array, name: &str, code: i32, more: &[&str]) -> Value {
 
 #[test]
 fn drives_encode_every_layout_and_under_one_percent_crosses_to_the_host() {
-    let array = Array::up(6, "256M");
+    let array = Array::up(6, "512M");
     // What the catalogue takes depends on how full the drives are, and on chance.
     array.file("x", &bytes(1, 48_000_001));
     array.file("short", &bytes(2, 5_000));
