@@ -35,8 +35,9 @@ const AHEAD_BYTES: usize = 64 << 20;
 /// Chunks that were transferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
+    /// Number of all chunks.
     pub(super) chunks: u64,
-    /// Those of them that drives have fetched.
+    /// Number of chunks that drives have fetched.
     pub(super) by_drives: u64,
 }
 
