@@ -67,6 +67,7 @@ mod capacity;
 mod characterize;
 mod codes;
 mod contest;
+mod digests;
 mod drive_status;
 mod failures;
 mod forgetful;

@@ -128,6 +128,7 @@ fn an_execution_takes_what_its_point_says() {
             output: Output::Completion,
             sources: vec![source.on(0)],
             inline: vec![],
+            digests: None,
             parameters,
             serial: false,
             cores: 1,

@@ -2,7 +2,7 @@
 //! drive goes on counting.
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Memory, Options};
-use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, block_on};
 
@@ -32,6 +32,9 @@ fn tail(skip: u32) -> Place {
     Place::KvTail { nsid: 3, prefix: [0x55; 12], number: 6, skip }
 }
 
+/// A value without bytes.
+const EMPTY: Place = Place::KvChunks { nsid: 3, prefix: [0x56; 12], first: 0, count: 1, stride: 1 };
+
 /// Returns the keys of a namespace.
 fn keys(nsid: u32) -> Place {
     Place::Keys { nsid, from: None }
@@ -43,7 +46,22 @@ fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Ex
     let mut parameters = vec![0; 16];
     (parameters[0], parameters[8]) = (element, if program == COUNT { 7 } else { 0 });
     let sources: Vec<Source> = sources.collect();
-    Execution { program, output, sources, inline: vec![], parameters, serial: false, cores: 1 }
+    Execution {
+        program,
+        output,
+        sources,
+        inline: vec![],
+        digests: None,
+        parameters,
+        serial: false,
+        cores: 1,
+    }
+}
+
+/// Returns an execution over one source with digests of so many bytes of blocks.
+fn with_digests(place: Place, unit_bytes: u32, sums: &[u32]) -> Execution {
+    let digests = Some(Digests { unit_bytes, streams: 1, sums: sums.to_vec() });
+    Execution { digests, ..execution(COUNT, I32, &[place], Output::Completion) }
 }
 
 /// Returns the executions that a drive refuses, each with its status.
@@ -65,6 +83,22 @@ fn refused() -> Vec<(&'static str, Execution, Status)> {
         ),
         ("a tail that begins at the value's end", count(tail(12)), Status::SOURCE_MISSING),
         ("a tail that is no whole element", count(tail(3)), Status::SOURCE_TYPE),
+        (
+            "blocks with another digest",
+            with_digests(blocks(0, 4100), 4096, &[crc32c::crc32c(&data()[..4096]), 1]),
+            Status::UNRECOVERED_ERROR,
+        ),
+        (
+            "a tail of a value with another digest",
+            with_digests(tail(4), 0, &[1]),
+            Status::UNRECOVERED_ERROR,
+        ),
+        ("an empty value with a digest", with_digests(EMPTY, 0, &[1]), Status::UNRECOVERED_ERROR),
+        (
+            "digests of no whole blocks",
+            with_digests(blocks(0, 4096), 4100, &[1]),
+            Status::INVALID_PROGRAM_DATA,
+        ),
         ("keys of blocks", count(keys(1)), Status::INVALID_NAMESPACE),
         ("keys in the order of a hash", count(keys(2)), Status::SOURCE_ORDER),
         ("blocks beyond the end", count(blocks(1 << 40, 4096)), Status::LBA_OUT_OF_RANGE),
@@ -92,6 +126,14 @@ fn refused() -> Vec<(&'static str, Execution, Status)> {
     ]
 }
 
+/// Returns the bytes of the first three blocks: falling numbers, then rising ones; a seven is in
+/// the first block.
+fn data() -> Vec<u8> {
+    let falling = (0..1024i32).rev().flat_map(i32::to_le_bytes);
+    let rising = (0..2048i32).flat_map(|i| (i + 5000).to_le_bytes());
+    falling.chain(rising).collect()
+}
+
 #[test]
 fn bad_sources_have_their_status_and_the_drive_counts_on() {
     let drive = Drive::serve("memory", &[]);
@@ -100,10 +142,7 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
     let done = block_on(&csd_reactor::Config::default(), move || async move {
         let controller = Controller::connect(&address, &Options::default()).await.unwrap();
         let block = Block::open(&controller, 1).unwrap();
-        // Falling numbers, then rising ones, then NaN; sevens are in the first block.
-        let falling = (0..1024i32).rev().flat_map(i32::to_le_bytes);
-        let rising = (0..2048i32).flat_map(|i| (i + 5000).to_le_bytes());
-        let data: Vec<u8> = falling.chain(rising).collect();
+        let data = data();
         block.write(0, vec![Buffer::from_slice(&data)], false).await.unwrap();
         let nan: Vec<u8> = [f32::NAN; 1024].iter().flat_map(|nan| nan.to_le_bytes()).collect();
         block.write(8192, vec![Buffer::from_slice(&nan)], false).await.unwrap();
@@ -113,6 +152,8 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         let value = [7i32, 7, 1].iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
         let key = csd_nvme::execute::chunk_key(&[0x55; 12], 6);
         objects.store(&key, vec![Buffer::from_slice(&value)], 0).await.unwrap();
+        let empty = csd_nvme::execute::chunk_key(&[0x56; 12], 0);
+        objects.store(&empty, vec![], 0).await.unwrap();
         let compute = Compute::open(&controller, 5).unwrap();
         let index = |program: u64| u16::try_from(program - 1).unwrap();
         for (what, execution, expected) in refused() {
@@ -122,6 +163,16 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
             let count = self::execution(COUNT, I32, &[blocks(0, 4096)], Output::Completion);
             assert_eq!(compute.execute(index(COUNT), &count).await.unwrap(), 1, "after {what}");
         }
+        // The digests of all bytes, of which the first are not counted.
+        let sums: Vec<u32> = data[..8000].chunks(4096).map(crc32c::crc32c).collect();
+        let skipped = Place::Blocks { nsid: 1, slba: 0, skip: 4, bytes: 7996 };
+        let known = with_digests(skipped, 4096, &sums);
+        assert_eq!(compute.execute(index(COUNT), &known).await.unwrap(), 1);
+        let known = with_digests(tail(4), 0, &[crc32c::crc32c(&value)]);
+        assert_eq!(compute.execute(index(COUNT), &known).await.unwrap(), 1);
+        let nothing = with_digests(EMPTY, 0, &[crc32c::crc32c(b"")]);
+        assert_eq!(compute.execute(index(COUNT), &nothing).await.unwrap(), 0);
+        objects.delete(&empty).await.unwrap();
         // Tail and bytes of the payload, one behind the other: 7, 1, 7, 7.
         let mut handed = execution(COUNT, I32, &[tail(4)], Output::Completion);
         handed.sources.push(Place::Inline { bytes: 4 }.on(0));

@@ -2,7 +2,7 @@
 //! output.
 
 use csd_initiator::{Block, Controller, Kv, Memory};
-use csd_nvme::execute::{Execution, Output, Place, Source, chunk_key};
+use csd_nvme::execute::{Digests, Execution, Output, Place, Source, chunk_key};
 use csd_reactor::Buffer;
 
 use csd_nvme::vendor::NSID_KV as KV_NSID;
@@ -100,11 +100,25 @@ fn case(
         output,
         sources,
         inline: vec![],
+        digests: None,
         parameters,
         serial: false,
         cores: 1,
     };
     Case { name, index: program - 1, execution, most: u16::MAX }
+}
+
+/// Adds the digests of the input to these streams, a unit of 64 KiB each if it lies on blocks.
+fn with_digests(streams: u8, case: Case) -> Case {
+    let (input, unit_bytes) = (input(), 64u32 << 10);
+    let sums = case.execution.sources.iter().flat_map(|source| match source.place {
+        _ if streams >> source.stream & 1 == 0 => input[..0].chunks(1),
+        Place::KvChunks { .. } => input.chunks(VALUE_BYTES),
+        Place::Blocks { .. } => input.chunks(unit_bytes as usize),
+        _ => input[..0].chunks(1),
+    });
+    let digests = Some(Digests { unit_bytes, streams, sums: sums.map(crc32c::crc32c).collect() });
+    Case { execution: Execution { digests, ..case.execution }, ..case }
 }
 
 fn whole(case: Case) -> Case {
@@ -127,6 +141,21 @@ pub fn verify_parameters(page_bytes: u32, unroll: u8, spacing: bool) -> Vec<u8> 
     parameters
 }
 
+/// Returns cases whose sources have digests.
+fn digested() -> Vec<Case> {
+    let (sums, done) = ([vec![2], vec![0; 15]].concat(), Output::Completion);
+    let skipped = Place::Blocks { nsid: 1, slba: 1, skip: 12, bytes: BYTES - 12 };
+    let mixed = vec![memory(0, 4004).into(), values().into(), skipped.into()];
+    let pair = |other: Place| vec![blocks().on(0), other.on(1)];
+    let to = to_memory(BYTES);
+    vec![
+        with_digests(1, case("count with digests", 1, mixed, count_parameters(500), done)),
+        with_digests(3, case("both with digests", 2, pair(blocks()), sums.clone(), to)),
+        with_digests(2, case("digests of one", 2, pair(blocks()), sums.clone(), to)),
+        with_digests(1, case("digests and memory", 2, pair(memory(0, BYTES)), sums, to)),
+    ]
+}
+
 pub fn all() -> Vec<Case> {
     let element = |element: u8| [vec![element], vec![0; 15]].concat();
     let rank = |form: u8, columns: u64| {
@@ -141,7 +170,8 @@ pub fn all() -> Vec<Case> {
     let rows = |rows: Place| vec![rows.on(0), memory(VECTOR_AT, COLUMNS * 4).on(1)];
     let sums = BYTES.div_ceil(COLUMNS * 4) * 4;
     let dense = Place::Blocks { nsid: 1, slba: 1, skip: 0, bytes: BYTES / 4000 * 4000 };
-    vec![
+    let mut all = digested();
+    all.extend([
         case("count of blocks", 1, vec![skipped.into()], count_parameters(500), done),
         case("count of values", 1, vec![values().into()], count_parameters(500), done),
         case(
@@ -179,5 +209,6 @@ pub fn all() -> Vec<Case> {
         // Only one of these values begins where an element does.
         Case { most: 2, ..case("cut elements", 1, vec![odd.into()], count_parameters(1), done) },
         whole(case("missing", 1, vec![missing.into()], count_parameters(1), done)),
-    ]
+    ]);
+    all
 }

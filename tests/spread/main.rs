@@ -93,7 +93,16 @@ pub fn long(sources: usize, cores: u16) -> Execution {
     let sources = vec![memory.into(); sources];
     let parameters = cases::count_parameters(7);
     let output = Output::Completion;
-    Execution { program: 1, output, sources, inline: vec![], parameters, serial: false, cores }
+    Execution {
+        program: 1,
+        output,
+        sources,
+        inline: vec![],
+        digests: None,
+        parameters,
+        serial: false,
+        cores,
+    }
 }
 
 /// Returns a long execution of verify: `sources` times the whole memory.

@@ -149,6 +149,7 @@ fn count(sources: &[Place], cores: u16) -> Execution {
         output: Output::Completion,
         sources,
         inline: vec![],
+        digests: None,
         parameters,
         serial: false,
         cores,

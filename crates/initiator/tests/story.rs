@@ -228,6 +228,7 @@ fn programs_and_executions() {
                 output: Output::Completion,
                 sources: vec![source; 256],
                 inline: vec![],
+                digests: None,
                 parameters: vec![1, 2, 3],
                 serial: false,
                 cores: 1,

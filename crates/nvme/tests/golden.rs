@@ -5,7 +5,7 @@
 mod common;
 
 use common::{files, invalid, unhex};
-use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 use csd_nvme::kv::Key;
 
 fn number(fields: &toml::Table, key: &str) -> u32 {
@@ -72,6 +72,15 @@ fn output(fields: Option<&toml::Value>) -> Output {
     }
 }
 
+fn digests(fields: &toml::Value) -> Digests {
+    let sums = fields["sums"].as_array().unwrap().iter();
+    Digests {
+        unit_bytes: number(fields.as_table().unwrap(), "unit_bytes"),
+        streams: u8::try_from(number(fields.as_table().unwrap(), "streams")).unwrap(),
+        sums: sums.map(|sum| u32::try_from(sum.as_integer().unwrap()).unwrap()).collect(),
+    }
+}
+
 #[test]
 fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
     let described = files("execute", "toml");
@@ -84,6 +93,7 @@ fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
             output: output(fields.get("output")),
             sources: sources.map(|one| source(one.as_table().unwrap())).collect(),
             inline: fields.get("inline").map_or(vec![], |inline| unhex(inline.as_str().unwrap())),
+            digests: fields.get("digests").map(digests),
             parameters: unhex(fields["parameters"].as_str().unwrap()),
             serial: fields.get("serial").is_some_and(|serial| serial.as_bool().unwrap()),
             cores: fields

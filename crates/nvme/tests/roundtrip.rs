@@ -2,7 +2,7 @@
 //! make a parser panic.
 
 use csd_nvme::capsule::{Cqe, Sqe};
-use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::execute::{DIGESTS_MAX, Digests, Execution, Output, Place, Source};
 use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::log::GetLogPage;
 use csd_nvme::nvm::{self, Extent};
@@ -108,6 +108,7 @@ proptest! {
     #[test]
     fn executions(program in any::<u64>(), output in output(), serial in any::<bool>(),
                   cores in any::<u16>(),
+                  digests in prop::option::of((4096u32..=8 << 20, any::<u8>())),
                   sources in prop::collection::vec(source(), 1..8),
                   parameters in prop::collection::vec(any::<u8>(), 0..100)) {
         let inline_bytes = sources.iter().map(|source| match source.place {
@@ -115,7 +116,15 @@ proptest! {
             _ => 0,
         });
         let inline = (0..inline_bytes.sum()).map(|at| at.to_le_bytes()[0]).collect();
-        let execution = Execution { program, output, sources, inline, parameters, serial, cores };
+        let digests = digests.map(|(unit_bytes, streams)| {
+            let none = Digests { unit_bytes, streams, sums: vec![] };
+            let needed = u32::try_from(none.needed(&sources)).expect("few");
+            Digests { sums: (0..needed).collect(), ..none }
+        });
+        let few = digests.as_ref().is_none_or(|digests| digests.sums.len() <= DIGESTS_MAX);
+        prop_assume!(few);
+        let execution =
+            Execution { program, output, sources, inline, digests, parameters, serial, cores };
         prop_assert_eq!(Execution::parse(&execution.encode()), Ok(execution));
     }
 

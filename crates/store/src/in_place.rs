@@ -50,6 +50,7 @@ pub(crate) async fn execute(
         output,
         sources: places.into_iter().map(Into::into).collect(),
         inline: Vec::new(),
+        digests: None,
         parameters,
         serial: false,
         cores: 1,

@@ -66,7 +66,7 @@ def payload(fields: dict[str, Any]) -> bytes:
     sources = fields["source"]
     output = fields.get("output")
     kind = 0 if output is None else {"memory": 1, "kv-chunks": 2}[output["kind"]]
-    flags = 1 if fields.get("serial", False) else 0
+    flags = bool(fields.get("serial", False)) | bool("digests" in fields) << 1
     head = struct.pack(
         "<4sHHQIB3xIH2x",
         b"CSDX",
@@ -80,7 +80,12 @@ def payload(fields: dict[str, Any]) -> bytes:
     )
     record = bytes(32) if output is None else source(output)
     inline = bytes.fromhex(fields.get("inline", ""))
-    return head + record + b"".join(source(one) for one in sources) + inline + parameters
+    told = b""
+    if "digests" in fields:
+        digests = fields["digests"]
+        head_of_sums = (digests["unit_bytes"], digests["streams"])
+        told = struct.pack(f"<IB3x{len(digests['sums'])}I", *head_of_sums, *digests["sums"])
+    return head + record + b"".join(source(one) for one in sources) + inline + told + parameters
 
 
 @pytest.mark.parametrize("path", EXECUTE, ids=lambda path: path.stem)

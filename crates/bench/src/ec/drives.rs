@@ -243,6 +243,7 @@ impl Drive {
             output,
             sources: vec![place.into()],
             inline: Vec::new(),
+            digests: None,
             parameters: parameters.encode(),
             // Reading and computing are timed apart.
             serial: true,

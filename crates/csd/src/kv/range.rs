@@ -229,6 +229,7 @@ impl Asking<'_> {
             output,
             sources: vec![Place::Keys { nsid: self.nsid, from: Some(*from) }.into()],
             inline: Vec::new(),
+            digests: None,
             parameters,
             serial: false,
             cores: 1,

@@ -2,9 +2,9 @@
 //!
 //! Bytes arrive in chunks, in order. A program sees one chunk of each stream at a time and says how
 //! many of its bytes it has used. Checksums are verified right before a step, while the bytes are
-//! about to be read anyway. Invariants: the last bytes of a value are shown only after the value's
-//! checksum held; the first chunks of a value that arrives in several are shown before that, and
-//! the execution fails if the checksum does not hold, even if the program ends earlier
+//! about to be read anyway. Invariants: the last bytes that a checksum covers are shown only after
+//! it held; the first ones, if they arrive in several chunks, are shown before that, and the
+//! execution fails if the checksum does not hold, even if the program ends earlier
 //! ([`Inputs::check_rest`]).
 
 use std::collections::VecDeque;
@@ -33,15 +33,15 @@ impl From<Buffer> for Chunk {
 /// Checksum that covers a chunk.
 #[derive(Clone, Copy)]
 pub enum Check {
-    /// None: the chunk comes from blocks or memory.
+    /// None: nothing is known of the chunk's bytes, as of memory.
     Nothing,
-    /// The chunk belongs to a value that continues in the next chunk.
+    /// The chunk belongs to a value, or to blocks, whose checksum comes with a later chunk.
     Part,
-    /// The chunk ends a value with this CRC-32C.
+    /// The chunk ends a value, or blocks, with this CRC-32C.
     End(u32),
 }
 
-/// Checksum of a value of which some chunks have arrived.
+/// Checksum of a value, or of blocks, of which some chunks have arrived.
 #[derive(Default)]
 struct Running(Option<u32>);
 
@@ -152,10 +152,14 @@ impl Inputs {
         self.consumed
     }
 
-    /// Returns the number of unused bytes at hand, of every stream.
+    /// Returns the number of unused bytes at hand, of every stream, with those that the program is
+    /// not shown.
     #[must_use]
-    pub fn all_left(&self) -> Vec<usize> {
-        self.streams.iter().map(|stream| stream.left).collect()
+    pub fn all_held(&self) -> Vec<usize> {
+        let held = |stream: &Stream| -> usize {
+            stream.chunks.iter().map(|chunk| chunk.bytes.len()).sum::<usize>() - stream.at
+        };
+        self.streams.iter().map(held).collect()
     }
 
     /// Returns true if a stream has a chunk at hand that was not shown yet.
@@ -201,13 +205,14 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns a stream of which the program was shown the beginning of a value, but not its end.
+    /// Returns a stream of which the program was shown the beginning of a value, or of blocks with
+    /// a checksum, but not the end.
     #[must_use]
     pub fn midway(&self) -> Option<usize> {
         self.streams.iter().position(|stream| stream.running.0.is_some())
     }
 
-    /// Verifies the chunks at hand of the value that [`Self::midway`] found, without showing them
+    /// Verifies the chunks at hand of what [`Self::midway`] found, without showing them
     /// to the program.
     ///
     /// # Errors
@@ -229,7 +234,7 @@ impl Inputs {
 }
 
 fn wrong_checksum(stream: usize) -> Failure {
-    let reason = format!("a value of stream {stream} does not match its checksum");
+    let reason = format!("bytes of stream {stream} do not match their checksum");
     Failure::new(Cause::Corrupt, reason)
 }
 
@@ -263,7 +268,7 @@ mod tests {
             inputs.push(0, chunk(bytes, Check::End(crc32c::crc32c(bytes))));
         }
         assert_eq!(
-            (inputs.peek(0), inputs.all_left()[0], inputs.has_unseen(0)),
+            (inputs.peek(0), inputs.all_held()[0], inputs.has_unseen(0)),
             (&b""[..], 5, true)
         );
         inputs.admit().unwrap();
@@ -272,7 +277,7 @@ mod tests {
         assert_eq!((inputs.peek(0), inputs.has_unseen(0)), (&b""[..], true));
         inputs.admit().unwrap();
         inputs.consume(0, 1);
-        assert_eq!((inputs.peek(0), inputs.all_left()[0], inputs.consumed()), (&b"e"[..], 1, 4));
+        assert_eq!((inputs.peek(0), inputs.all_held()[0], inputs.consumed()), (&b"e"[..], 1, 4));
     }
 
     #[test]
@@ -308,7 +313,7 @@ mod tests {
             inputs.push(0, Chunk { skip: 2, ..chunk(b"ab", Check::Part) });
             inputs.push(0, Chunk { skip: 1, ..chunk(b"cdef", Check::End(sum)) });
             inputs.end(0);
-            assert_eq!((inputs.all_left()[0], inputs.is_over(0)), (3, false));
+            assert_eq!((inputs.all_held()[0], inputs.is_over(0)), (6, false));
             assert_eq!(inputs.admit().is_ok(), holds);
             let shown = if holds { &b"def"[..] } else { b"" };
             assert_eq!((inputs.peek(0), inputs.is_last(0)), (shown, holds));

@@ -213,8 +213,17 @@ impl Task {
         let inline = self.encode();
         let bytes = u32::try_from(inline.len()).expect("a task is short");
         let sources = vec![SourcePlace::Inline { bytes }.into()];
-        let (parameters, serial, cores) = (Vec::new(), false, 0);
-        Execution { program: PROGRAM_ID, output, sources, inline, parameters, serial, cores }
+        let (digests, parameters, serial, cores) = (None, Vec::new(), false, 0);
+        Execution {
+            program: PROGRAM_ID,
+            output,
+            sources,
+            inline,
+            digests,
+            parameters,
+            serial,
+            cores,
+        }
     }
 
     /// Parses the task of an execution.

@@ -1,16 +1,18 @@
 //! Data of Execute Program, version 1: inputs of a program, destination of its result, and its
 //! parameters.
 //!
-//! A 64-byte header, then 32-byte sources, the bytes of inline sources, and the program's
-//! parameters. The layout is our own, not the standard's: `docs/internals/contracts.md` lists it
-//! and golden files fix its bytes. This is its only parser. Invariants: at most [`SOURCES_MAX`]
-//! sources of at most [`STREAMS_MAX`] streams, numbered from 0 without a gap; at most
-//! [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
+//! A 64-byte header, then 32-byte sources, the bytes of inline sources, the digests of the others,
+//! and the program's parameters. The layout is our own, not the standard's:
+//! `docs/internals/contracts.md` lists it and golden files fix its bytes. This is its only parser.
+//! Invariants: at most [`SOURCES_MAX`] sources of at most [`STREAMS_MAX`] streams, numbered from 0
+//! without a gap; at most [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
 
+mod digests;
 mod place;
 
 use crate::wire::{codes, layout};
 
+pub use digests::{DIGEST_BLOCKS, DIGESTS_MAX, Digests};
 pub use place::{Output, Place, Source, SourceKind, SourceRecord};
 
 /// First four bytes of the payload: "CSDX".
@@ -30,6 +32,8 @@ pub const SOURCE_BYTES_MAX: u64 = 256 << 20;
 /// Flag: all input is read before the program begins, and all output is stored after it has ended,
 /// so that each phase can be timed alone.
 pub const FLAG_SERIAL: u32 = 1;
+/// Flag: [`Digests`] of all values and blocks stand between the inline bytes and the parameters.
+pub const FLAG_DIGESTS: u32 = 2;
 
 layout! {
     /// Header of the payload.
@@ -42,7 +46,7 @@ layout! {
         sources / set_sources: u16 @ 6,
         /// Identifier of the program (PID), checked in addition to the program index.
         program / set_program: u64 @ 8,
-        /// Flags: [`FLAG_SERIAL`].
+        /// Flags: [`FLAG_SERIAL`], [`FLAG_DIGESTS`].
         flags / set_flags: u32 @ 16,
         /// Destination of the result: [`OutputKind`].
         output / set_output: u8 @ 20,
@@ -84,6 +88,8 @@ pub struct Execution {
     pub sources: Vec<Source>,
     /// The bytes of inline sources, one source after the other.
     pub inline: Vec<u8>,
+    /// Digests of the bytes that were put there; the execution fails if others are read.
+    pub digests: Option<Digests>,
     /// The program's parameters.
     pub parameters: Vec<u8>,
     /// True if reading, computing and storing come one after another ([`FLAG_SERIAL`]).
@@ -99,6 +105,12 @@ impl Execution {
     pub fn streams(&self) -> usize {
         let highest = self.sources.iter().map(|source| source.stream).max();
         highest.map_or(0, |stream| usize::from(stream) + 1)
+    }
+
+    /// Returns the bytes of blocks that a digest of this source covers; `None` if it has none.
+    pub fn unit_of(&self, source: &Source) -> Option<u32> {
+        let digests = self.digests.as_ref().filter(|digests| digests.cover(source))?;
+        Some(digests.unit_bytes)
     }
 }
 
@@ -123,8 +135,8 @@ impl Execution {
         if header.version() != VERSION {
             return Err(Malformed("version is not 1"));
         }
-        let serial = header.flags() == FLAG_SERIAL;
-        if (header.flags() != 0 && !serial)
+        let flags = header.flags();
+        if flags & !(FLAG_SERIAL | FLAG_DIGESTS) != 0
             || header.padding() != [0; 3]
             || header.reserved() != [0; 2]
         {
@@ -151,20 +163,25 @@ impl Execution {
         }
         let inline = usize::try_from(inline).ok();
         let rest = inline.and_then(|inline| data[sources_end..].split_at_checked(inline));
-        let (inline, parameters) = rest.ok_or(Malformed("shorter than its inline sources"))?;
+        let (inline, rest) = rest.ok_or(Malformed("shorter than its inline sources"))?;
+        let (digests, parameters) = match flags & FLAG_DIGESTS {
+            0 => (None, rest),
+            _ => Digests::parse(&sources, rest).map(|(digests, rest)| (Some(digests), rest))?,
+        };
         if u64::from(header.parameters()) != parameters.len() as u64 {
             return Err(Malformed("length of the parameters is not what follows"));
         }
         let (inline, parameters) = (inline.to_vec(), parameters.to_vec());
         let (program, cores) = (header.program(), header.cores());
-        Ok(Self { program, output, sources, inline, parameters, serial, cores })
+        let serial = flags & FLAG_SERIAL != 0;
+        Ok(Self { program, output, sources, inline, digests, parameters, serial, cores })
     }
 
     /// Returns the payload's bytes.
     ///
     /// # Panics
     /// When there are more than [`SOURCES_MAX`] sources, 4 GiB of parameters, or not the bytes that
-    /// inline sources name: the caller's bug.
+    /// inline sources name, or not the digests of the others: the caller's bug.
     pub fn encode(&self) -> Vec<u8> {
         assert!(!self.sources.is_empty() && self.sources.len() <= SOURCES_MAX);
         let inline: u64 = self.sources.iter().map(Source::inline_bytes).sum();
@@ -172,7 +189,8 @@ impl Execution {
         let mut header = Header::zeroed();
         header.set_magic(MAGIC).set_version(VERSION).set_program(self.program);
         header.set_sources(u16::try_from(self.sources.len()).expect("at most 256 sources"));
-        header.set_flags(if self.serial { FLAG_SERIAL } else { 0 });
+        let serial = if self.serial { FLAG_SERIAL } else { 0 };
+        header.set_flags(serial | self.digests.as_ref().map_or(0, |_| FLAG_DIGESTS));
         header.set_output(self.output.kind().0).set_record(&self.output.record());
         header.set_cores(self.cores);
         header.set_parameters(u32::try_from(self.parameters.len()).expect("short parameters"));
@@ -181,6 +199,9 @@ impl Execution {
             data.extend_from_slice(source.record().as_bytes());
         }
         data.extend_from_slice(&self.inline);
+        if let Some(digests) = &self.digests {
+            digests.encode(&self.sources, &mut data);
+        }
         data.extend_from_slice(&self.parameters);
         data
     }
@@ -201,6 +222,7 @@ mod tests {
                 Place::Memory { nsid: 4, start: 1 << 33, bytes: 4096 }.on(2),
             ],
             inline: vec![],
+            digests: None,
             parameters: vec![1, 2, 3],
             serial: false,
             cores: 0,
@@ -222,7 +244,7 @@ mod tests {
         let serial = Execution { serial: true, ..sample() };
         assert_eq!(Execution::parse(&serial.encode()), Ok(serial));
         let mut data = sample().encode();
-        for flags in [2, 3, 0x80] {
+        for flags in [4, 5, 0x80] {
             data[16] = flags;
             assert!(Execution::parse(&data).is_err(), "{flags:#x}");
         }

@@ -51,6 +51,7 @@ impl Task {
             output: Output::Completion,
             sources: vec![SourcePlace::Inline { bytes }.into()],
             inline: record.as_bytes().to_vec(),
+            digests: None,
             parameters: Vec::new(),
             serial: false,
             cores: 0,

@@ -250,6 +250,7 @@ impl Session<'_> {
             output,
             sources,
             inline: vec![],
+            digests: None,
             parameters: self.job.kernel.sample().parameters,
             serial: self.job.overlap == Overlap::Serial,
             cores: 1,

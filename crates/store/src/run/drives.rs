@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use csd_initiator::Memory;
 use csd_kernels::kernel::{Answer, Position};
-use csd_nvme::execute::{Execution, Place, Source};
+use csd_nvme::execute::{Digests, Execution, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::now;
 
@@ -27,6 +27,7 @@ use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::in_place::program_index;
 use crate::layout::Run;
+use crate::piece::is_damage;
 
 /// Lets `member`'s drive take units until none is left. If the drive is lost, records it, and the
 /// others go on.
@@ -87,28 +88,36 @@ async fn execute_once(
     (taken, position, slot): (&Taken, &Position, Slot),
 ) -> Result<u64, Error> {
     let job = context.job();
+    let (sources, digests) = sources(context, drive.block.block_bytes(), taken);
     let execution = Execution {
         program: job.kernel.program_id(),
         output: context.shared.target.output(job, taken, slot),
-        sources: sources(context, drive.block.block_bytes(), taken),
+        sources,
         inline: vec![],
+        digests,
         parameters: job.parameters_at(position),
         serial: false,
         cores: context.shared.run_options.drive_cores,
     };
     let result = drive.compute.execute(program, &execution).await;
     result.map_err(|error| match error.status() {
-        Some(
-            Status::SOURCE_MISSING
-            | Status::SOURCE_TYPE
-            | Status::SOURCE_ORDER
-            | Status::UNRECOVERED_ERROR,
-        ) => {
-            let drive = drive.name.clone();
-            Error::Corrupt { drive, object: job.names(), why: crate::array::words(&error) }
+        Some(Status::SOURCE_MISSING | Status::SOURCE_TYPE | Status::SOURCE_ORDER) => {
+            unsound(drive, job.names(), &error)
         }
+        status if is_damage(status) => unsound(drive, job.names(), &error),
         _ => Error::command(drive, error),
     })
+}
+
+/// Returns the error of a drive that cannot run over the chunks of these objects.
+pub(super) fn unsound(drive: &Drive, object: String, error: &csd_initiator::Error) -> Error {
+    let why = match is_damage(error.status()) {
+        true => {
+            "a chunk is damaged, or not the one that was put: `csd scrub` says which".to_owned()
+        }
+        false => crate::array::words(error),
+    };
+    Error::Corrupt { drive: drive.name.clone(), object, why }
 }
 
 /// Reads the bytes that an execution left in the drive's memory.
@@ -128,10 +137,15 @@ async fn read_bytes(
     Ok(memory.read(start, bytes).await.map_err(failed)?.to_vec())
 }
 
-/// Returns the sources of an execution over `taken`: a stream for each input, and the vector.
-fn sources(context: &StepContext, block_bytes: u32, taken: &Taken) -> Vec<Source> {
+/// Returns the sources of an execution over `taken`, and their digests if they are known: a stream
+/// for each input, and the vector.
+fn sources(
+    context: &StepContext,
+    block_bytes: u32,
+    taken: &Taken,
+) -> (Vec<Source>, Option<Digests>) {
     let job = context.job();
-    let mut sources = Vec::new();
+    let (mut sources, mut digests) = (Vec::new(), digests(&job.inputs));
     for (stream, entry) in (0u8..).zip(&job.inputs) {
         let run = match taken.run.part.filter(|_| job.by_parts()) {
             None => Some(taken.run.clone()),
@@ -140,13 +154,34 @@ fn sources(context: &StepContext, block_bytes: u32, taken: &Taken) -> Vec<Source
         let Some(run) = run else { continue };
         let places = places(entry, block_bytes, taken.member, &run);
         sources.extend(places.into_iter().map(|place| place.on(stream)));
+        add_sums(&mut digests, stream, entry, &run);
     }
     if !context.vector.is_empty() {
         let bytes = u32::try_from(context.vector.len()).expect("checked when the job was made");
         let (nsid, start) = (MEMORY_NSID, 0);
         sources.push(Place::Memory { nsid, start, bytes }.on(1));
     }
-    sources
+    (sources, some(digests))
+}
+
+/// Returns digests for an execution over these inputs, of no stream yet.
+pub(super) fn digests(inputs: &[Entry]) -> Digests {
+    Digests { unit_bytes: inputs[0].chunk_bytes, streams: 0, sums: Vec::new() }
+}
+
+/// Adds the digests of the chunks of a run, which a stream reads, if the object has any.
+pub(super) fn add_sums(digests: &mut Digests, stream: u8, entry: &Entry, run: &Run) {
+    let chunks = (0..run.locals.end - run.locals.start).map(|step| run.first + step * run.stride);
+    let sums: Option<Vec<u32>> = chunks.map(|chunk| entry.sum(chunk)).collect();
+    if let Some(sums) = sums {
+        digests.streams |= 1 << stream;
+        digests.sums.extend(sums);
+    }
+}
+
+/// Returns digests, if there are any.
+pub(super) fn some(digests: Digests) -> Option<Digests> {
+    Some(digests).filter(|digests| digests.streams != 0)
 }
 
 /// Returns the chunks of a part; `None` when it has none.

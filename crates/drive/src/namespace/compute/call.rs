@@ -138,6 +138,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
         output: Output::Completion,
         sources: Vec::new(),
         inline: vec![],
+        digests: None,
         parameters: data.to_vec(),
         serial: false,
         cores: 1,

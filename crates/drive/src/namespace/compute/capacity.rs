@@ -80,6 +80,7 @@ mod tests {
             output,
             sources,
             inline: vec![],
+            digests: None,
             parameters: vec![],
             serial: false,
             cores: 1,

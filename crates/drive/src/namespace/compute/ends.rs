@@ -16,7 +16,7 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
 use csd_reactor::Buffer;
 
-use super::sources::values_of;
+use super::reads::values_of;
 use super::{Compute, Failure};
 use crate::log::Level;
 use crate::peers::{List, Peers, Unavailable};

@@ -127,19 +127,29 @@ impl Compute {
             *sources = rest;
             let (back, step) = worked?;
             *state = back;
-            let step = step?;
+            let step = match step {
+                Err(failure) => {
+                    if let Ok(batch) = batch {
+                        state.take(batch, meter);
+                    }
+                    return Err(state.reason(self, sources, failure).await);
+                }
+                Ok(step) => step,
+            };
             if let Step::Done { result } = step {
                 if state.inputs.midway().is_some() {
                     state.take(batch?, meter);
-                    state.check_rest(sources).await?;
+                    state.check_rest(self, sources).await?;
                 }
                 return Ok(result);
             }
             state.take(batch?, meter);
             let began = now();
-            drain.drain(&mut state.output, false).await?;
+            let drained = drain.drain(&mut state.output, false).await;
             meter.writing_ns += now().ns() - began.ns();
-            state.check(step)?;
+            if let Err(failure) = drained.and_then(|()| state.check(step)) {
+                return Err(state.reason(self, sources, failure).await);
+            }
         }
     }
 }
@@ -155,7 +165,21 @@ pub(super) struct ExecutionState {
 
 impl ExecutionState {
     fn at_hand(&self) -> Vec<usize> {
-        self.inputs.all_left()
+        self.inputs.all_held()
+    }
+
+    /// Returns the reason of a failure: a checksum that is wrong, if the program has seen bytes
+    /// that are not checked yet, or else the failure itself.
+    async fn reason(
+        &mut self,
+        compute: &Compute,
+        sources: &mut Sources,
+        failure: Failure,
+    ) -> Failure {
+        if self.cancel.check().is_err() {
+            return failure;
+        }
+        self.check_rest(compute, sources).await.err().unwrap_or(failure)
     }
 
     fn take(&mut self, batch: Batch, meter: &mut Meter) {
@@ -167,14 +191,18 @@ impl ExecutionState {
         batch.ended.into_iter().for_each(|stream| self.inputs.end(stream));
     }
 
-    /// Checks the rest of values of which the program has used only the beginning, which may be
-    /// wrong.
-    async fn check_rest(&mut self, sources: &mut Sources) -> Result<(), Failure> {
+    /// Checks the rest of values and blocks of which the program has used only the beginning, which
+    /// may be wrong.
+    async fn check_rest(
+        &mut self,
+        compute: &Compute,
+        sources: &mut Sources,
+    ) -> Result<(), Failure> {
         while let Some(stream) = self.inputs.midway() {
             self.inputs.check_rest(stream)?;
             if self.inputs.midway() == Some(stream) {
-                let Some(part) = sources.next_part(stream).await else { break };
-                self.inputs.push(stream, part?);
+                let Some(part) = sources.next_part(compute, stream).await? else { break };
+                self.inputs.push(stream, part);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use csd_nvme::kv::{Key, KeyList};
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use super::sources::{Piece, values_of};
+use super::reads::{Piece, values_of};
 use super::{Compute, Failure};
 use crate::namespace::kv::IndexKind;
 

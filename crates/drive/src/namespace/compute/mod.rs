@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `output` | stores the output of an execution |
 //! | `sources` | an execution's sources, read ahead |
+//! | `reads` | the reads of sources, and the digests that they must have |
 //! | `listing` | the keys of a namespace as a source |
 //! | `call` | the parameters of Execute Program |
 //! | `parts` | the split of an execution for several cores |
@@ -43,6 +44,7 @@ mod pages;
 mod parallel;
 mod parts;
 mod ranges;
+mod reads;
 mod run_within;
 mod shared;
 mod sources;

@@ -5,7 +5,7 @@ use csd_nvme::pages::{List, PROGRAM_ID, Task, list_key};
 use csd_nvme::status::Status;
 
 use super::execute::Meter;
-use super::sources::values_of;
+use super::reads::values_of;
 use super::{CancelToken, Compute, Failure, Report};
 use crate::namespace::kv::pages::compare;
 

@@ -166,9 +166,11 @@ impl Compute {
         for source in &execution.sources {
             lengths.push(match source.place {
                 Place::KvTail { .. } | Place::Keys { .. } => return Ok(None),
-                Place::Blocks { bytes, .. }
-                | Place::Memory { bytes, .. }
-                | Place::Inline { bytes } => vec![bytes.into()],
+                Place::Blocks { skip, bytes, .. } => {
+                    let unit_bytes = execution.unit_of(source).map_or(u64::MAX, u64::from);
+                    parts::unit_lengths(unit_bytes, (skip, bytes))
+                }
+                Place::Memory { bytes, .. } | Place::Inline { bytes } => vec![bytes.into()],
                 Place::KvChunks { nsid, prefix, first, count, stride } => {
                     let Ok(nsid) = u16::try_from(nsid) else { return Ok(None) };
                     let numbers = (0..count).map(|step| first + step * stride);

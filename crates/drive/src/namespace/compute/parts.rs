@@ -2,13 +2,14 @@
 //!
 //! A part is an execution over a contiguous piece of the same sources, and writes its piece of the
 //! same output; the kernel joins the results. This module performs no I/O and computes no result.
-//! Invariants: parts are split at whole units of the program, and where chunks of the output end;
-//! together they read every byte of the split streams once and write every byte of the output once.
+//! Invariants: parts are split at whole units of the program, where chunks of the output end, and
+//! never within bytes that one digest covers; together they read every byte of the split streams
+//! once and write every byte of the output once.
 
 use std::ops::Range;
 
 use csd_kernels::program::SplitRule;
-use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 
 /// Smallest number of bytes of a stream that is worth a part.
 const PART_BYTES_MIN: u64 = 64 << 10;
@@ -24,9 +25,21 @@ pub(super) struct Part {
     pub(super) used_bytes: u64,
 }
 
-/// Lengths of an execution's sources, in order: for each source those of its values, or its own
-/// alone.
+/// Lengths of an execution's sources, in order: for each source those of its values, or of blocks
+/// that one digest covers, or its own alone.
 pub(super) type Lengths = Vec<Vec<u64>>;
+
+/// Returns the lengths of the units, which begin `skip` bytes before the first of these bytes.
+pub(super) fn unit_lengths(unit_bytes: u64, (skip, bytes): (u32, u32)) -> Vec<u64> {
+    let (mut at, end) = (u64::from(skip), u64::from(skip) + u64::from(bytes));
+    let mut lengths = Vec::new();
+    while at < end {
+        let length = (unit_bytes - at % unit_bytes).min(end - at);
+        lengths.push(length);
+        at += length;
+    }
+    lengths
+}
 
 /// Splits an execution for at most `cores` cores. Returns `None` if that is not worth it, or would
 /// change the outcome. Blocks have `block_bytes` bytes.
@@ -70,9 +83,11 @@ pub(super) fn cut(
     let parts = ends.into_iter().map(|end| {
         let bytes = std::mem::replace(&mut start, end)..end;
         let used_bytes = (bytes.end - bytes.start) * rule.split_streams as u64 + rest_bytes;
-        let sources = piece(execution, rule.split_streams, lengths, &bytes, (whole, block_bytes))?;
+        let covered = (&bytes, whole);
+        let (sources, digests) =
+            piece(execution, rule.split_streams, lengths, covered, block_bytes)?;
         let output = output(execution.output, rule, &bytes)?;
-        let execution = Execution { sources, output, cores: 1, ..execution.clone() };
+        let execution = Execution { sources, digests, output, cores: 1, ..execution.clone() };
         Some(Part { execution, bytes, used_bytes })
     });
     parts.collect::<Option<Vec<_>>>().filter(|parts| parts.len() > 1)
@@ -104,7 +119,7 @@ fn common_divisor(mut one: u64, mut other: u64) -> u64 {
 }
 
 /// Returns the last byte up to `bytes` at which the split streams may be split without splitting a
-/// value.
+/// value, or blocks that one digest covers.
 fn floor(
     execution: &Execution,
     rule: &SplitRule,
@@ -117,7 +132,12 @@ fn floor(
         bytes -= bytes % step_bytes;
         for (start, source, lengths) in placed(execution, lengths) {
             let is_cut = usize::from(source.stream) < rule.split_streams;
-            if !is_cut || !matches!(source.place, Place::KvChunks { .. }) {
+            let has_ends = match source.place {
+                Place::KvChunks { .. } => true,
+                Place::Blocks { .. } => execution.unit_of(source).is_some(),
+                _ => false,
+            };
+            if !is_cut || !has_ends {
                 continue;
             }
             let mut start = start;
@@ -148,56 +168,89 @@ fn placed<'a>(
     })
 }
 
-/// Returns the sources that contain bytes `bytes` of the split streams, and all of the others.
+/// Returns the sources that contain bytes `covered` of the split streams of `whole` bytes, and all
+/// of the others, with their digests.
 fn piece(
     execution: &Execution,
     cut: usize,
     lengths: &Lengths,
-    bytes: &Range<u64>,
-    (whole, block_bytes): (u64, u64),
-) -> Option<Vec<Source>> {
+    (covered, whole): (&Range<u64>, u64),
+    block_bytes: u64,
+) -> Option<(Vec<Source>, Option<Digests>)> {
     let mut sources = Vec::new();
+    let mut digests = execution.digests.as_ref().map(|all| {
+        let kept = Digests { sums: Vec::new(), ..*all };
+        (all.of_sources(&execution.sources), kept)
+    });
     for (start, source, lengths) in placed(execution, lengths) {
-        if usize::from(source.stream) >= cut {
-            sources.push(*source);
-            continue;
-        }
-        let end = start + lengths.iter().sum::<u64>();
-        let inner = bytes.start.max(start)..bytes.end.min(end);
-        let place = match source.place {
-            Place::KvChunks { nsid, prefix, first, count: _, stride } => {
-                // An empty value at a part's end belongs to the next part.
-                let mut at = start;
-                let is_in = lengths.iter().map(|length| {
-                    let begun = at;
-                    at += length;
-                    let is_last = bytes.end == whole && begun == whole;
-                    bytes.contains(&begun) || is_last
-                });
-                let is_in: Vec<bool> = is_in.collect();
-                let skipped = is_in.iter().take_while(|is_in| !**is_in).count();
-                let count = u32::try_from(is_in.iter().filter(|is_in| **is_in).count()).ok()?;
-                let first = first + u32::try_from(skipped).ok()?.checked_mul(stride)?;
-                (count > 0).then_some(Place::KvChunks { nsid, prefix, first, count, stride })
-            }
-            Place::KvTail { .. } | Place::Inline { .. } | Place::Keys { .. } => None,
-            _ if inner.is_empty() => None,
-            Place::Blocks { nsid, slba, skip, .. } => {
-                let skip = u64::from(skip) + inner.start - start;
-                let slba = slba.checked_add(skip / block_bytes)?;
-                let skip = u32::try_from(skip % block_bytes).ok()?;
-                let bytes = u32::try_from(inner.end - inner.start).ok()?;
-                Some(Place::Blocks { nsid, slba, skip, bytes })
-            }
-            Place::Memory { nsid, start: byte, .. } => {
-                let byte = byte.checked_add(inner.start - start)?;
-                let bytes = u32::try_from(inner.end - inner.start).ok()?;
-                Some(Place::Memory { nsid, start: byte, bytes })
+        // Blocks are split at any of them, or at those where a digest begins.
+        let step_bytes = execution.unit_of(source).map_or(block_bytes, u64::from);
+        let (taken, which) = match usize::from(source.stream) >= cut {
+            true => (Some(source.place), 0..usize::MAX),
+            false => {
+                let at = (start, &lengths[..]);
+                taken(source.place, at, (covered, whole), (block_bytes, step_bytes))?
             }
         };
-        sources.extend(place.map(|place| place.on(source.stream)));
+        sources.extend(taken.map(|place| place.on(source.stream)));
+        if let Some((of_sources, kept)) = &mut digests {
+            let sums = of_sources.next()?;
+            if !sums.is_empty() {
+                kept.sums.extend(sums.get(which.start..which.end.min(sums.len()))?);
+            }
+        }
     }
-    Some(sources)
+    Some((sources, digests.map(|(_, kept)| kept)))
+}
+
+/// Returns what a part takes of a source that begins at byte `start` of its stream, and which of
+/// the source's digests, if it has some.
+fn taken(
+    place: Place,
+    (start, lengths): (u64, &[u64]),
+    (covered, whole): (&Range<u64>, u64),
+    (block_bytes, step_bytes): (u64, u64),
+) -> Option<(Option<Place>, Range<usize>)> {
+    let end = start + lengths.iter().sum::<u64>();
+    let inner = covered.start.max(start)..covered.end.min(end);
+    Some(match place {
+        Place::KvChunks { nsid, prefix, first, count: _, stride } => {
+            // An empty value at a part's end belongs to the next part.
+            let mut at = start;
+            let is_in = lengths.iter().map(|length| {
+                let begun = at;
+                at += length;
+                let is_last = covered.end == whole && begun == whole;
+                covered.contains(&begun) || is_last
+            });
+            let is_in: Vec<bool> = is_in.collect();
+            let skipped = is_in.iter().take_while(|is_in| !**is_in).count();
+            let values = is_in.iter().filter(|is_in| **is_in).count();
+            let count = u32::try_from(values).ok()?;
+            let first = first + u32::try_from(skipped).ok()?.checked_mul(stride)?;
+            let place = Place::KvChunks { nsid, prefix, first, count, stride };
+            ((count > 0).then_some(place), if count > 0 { skipped..skipped + values } else { 0..0 })
+        }
+        Place::KvTail { .. } | Place::Inline { .. } | Place::Keys { .. } => (None, 0..0),
+        _ if inner.is_empty() => (None, 0..0),
+        Place::Blocks { nsid, slba, skip, .. } => {
+            let skip = u64::from(skip) + inner.start - start;
+            let bytes = inner.end - inner.start;
+            let before = skip / step_bytes;
+            let slba = slba.checked_add(before * step_bytes / block_bytes)?;
+            let digests = before..(skip + bytes).div_ceil(step_bytes);
+            let digests =
+                usize::try_from(digests.start).ok()?..usize::try_from(digests.end).ok()?;
+            let (skip, bytes) =
+                (u32::try_from(skip % step_bytes).ok()?, u32::try_from(bytes).ok()?);
+            (Some(Place::Blocks { nsid, slba, skip, bytes }), digests)
+        }
+        Place::Memory { nsid, start: byte, .. } => {
+            let start = byte.checked_add(inner.start - start)?;
+            let bytes = u32::try_from(inner.end - inner.start).ok()?;
+            (Some(Place::Memory { nsid, start, bytes }), 0..0)
+        }
+    })
 }
 
 /// Returns the output of a part that covers `bytes` of the split streams.

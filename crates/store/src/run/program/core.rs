@@ -7,6 +7,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use csd_initiator::Options;
 use csd_reactor::{CoreId, Semaphore, random_u64, sleep, stop_requested};
 
 use super::gather::Gather;
-use super::lines::Heads;
+use super::lines::{Cut, Heads, UsedHeads};
 use super::owner::{Owner, Watch};
 use super::{Answer, Function, RunOptions, Task, drives, host};
 use crate::array::{Array, Drive, Plan};
@@ -40,6 +41,12 @@ pub(super) struct Shared {
     gather: Gather,
     ledger: Arc<Ledger>,
     sums: Mutex<Sums>,
+    /// True if heads of lines are read from whole chunks.
+    whole_heads: bool,
+    /// Heads that executions have used.
+    used_heads: UsedHeads,
+    /// True once an execution turned out to have used a wrong head.
+    mistrusts_heads: AtomicBool,
 }
 
 /// Totals of the work done.
@@ -56,6 +63,7 @@ impl Shared {
         options: &Options,
         task: &Arc<Task>,
         run_options: &RunOptions,
+        whole_heads: bool,
     ) -> Self {
         Self {
             plan: plan.clone(),
@@ -66,7 +74,15 @@ impl Shared {
             gather: Gather::new(task),
             ledger: Arc::default(),
             sums: Mutex::default(),
+            whole_heads,
+            used_heads: UsedHeads::default(),
+            mistrusts_heads: AtomicBool::new(false),
         }
+    }
+
+    /// Returns true if the run must begin again, with heads of lines from whole chunks.
+    pub(super) fn mistrusts_heads(&self) -> bool {
+        self.mistrusts_heads.load(Ordering::Relaxed)
     }
 
     pub(super) fn ledger(&self) -> &Ledger {
@@ -109,16 +125,20 @@ impl StepContext {
         &self,
         chunk: u32,
         answer: Option<Answer>,
-        handed_bytes: usize,
+        cut: &Cut,
     ) -> Result<u64, Error> {
         let task = self.task();
+        if !self.shared.whole_heads && !self.shared.used_heads.agree(chunk, cut) {
+            self.shared.mistrusts_heads.store(true, Ordering::Relaxed);
+            self.common.queue.stop();
+        }
         let (executions, bytes) = (u64::from(answer.is_some()), task.chunk_bytes(chunk));
         self.shared.gather.add(chunk, answer).await?;
         {
             let mut sums = self.shared.locked();
             sums.bytes += bytes;
             sums.executions += executions;
-            sums.handed_bytes += handed_bytes as u64;
+            sums.handed_bytes += cut.handed.len() as u64;
         }
         (self.common.progress)(bytes);
         Ok(u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64)
@@ -166,6 +186,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     }
     let others = if takes_over { cores::others(&array, members) } else { Vec::new() };
     let part = CorePart::begin(&links);
+    let heads = if shared.whole_heads { Heads::of_whole_chunks() } else { Heads::default() };
     let context = Rc::new(StepContext {
         shared: Arc::clone(&shared),
         common: Common {
@@ -177,7 +198,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             pieces: work::pieces(&array, inputs),
             takes_over,
         },
-        heads: Heads::default(),
+        heads,
         lane: Semaphore::new(1),
         owner,
     });

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use csd_initiator::Memory;
 use csd_nvme::compute::Controls;
-use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
 use csd_reactor::{Semaphore, now};
@@ -22,7 +22,8 @@ use super::lines::Cut;
 use super::{Answer, Records};
 use crate::array::Drive;
 use crate::object::Error;
-use crate::run::drives::places;
+use crate::piece::is_damage;
+use crate::run::drives::{add_sums, digests, places, some, unsound};
 use crate::run::link::TRIES;
 use crate::run::queue::Taken;
 use crate::run::target::MEMORY_NSID;
@@ -194,7 +195,7 @@ async fn chunk(
         }
     };
     let span = answer.as_ref().map(|_| (begin, now()));
-    let elements = context.done(number, answer, cut.handed.len()).await.map_err(ours)?;
+    let elements = context.done(number, answer, &cut).await.map_err(ours)?;
     Ok((elements, span))
 }
 
@@ -212,11 +213,13 @@ async fn execute(
         0 => Output::Completion,
         bytes => Output::Memory { nsid: MEMORY_NSID, start, bytes },
     };
+    let (sources, digests) = sources(context, drive.block.block_bytes(), taken, cut);
     let execution = Execution {
         program: context.owner.pid,
         output,
-        sources: sources(context, drive.block.block_bytes(), taken, cut),
+        sources,
         inline: cut.handed.clone(),
+        digests,
         parameters: task.parameters.clone(),
         serial: false,
         cores: 1,
@@ -256,11 +259,8 @@ fn is_gone(status: Option<Status>) -> bool {
 
 fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) -> Error {
     match error.status() {
-        Some(Status::SOURCE_MISSING | Status::UNRECOVERED_ERROR) => Error::Corrupt {
-            drive: drive.name.clone(),
-            object: context.task().names(),
-            why: crate::array::words(&error),
-        },
+        Some(Status::SOURCE_MISSING) => unsound(drive, context.task().names(), &error),
+        status if is_damage(status) => unsound(drive, context.task().names(), &error),
         Some(Status::INSUFFICIENT_PROGRAM_RESOURCES) => {
             let limits = context.task().limits;
             Error::InvalidJob(InvalidJob(format!(
@@ -273,35 +273,40 @@ fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) ->
     }
 }
 
-/// Returns the sources of an execution over a chunk: a stream for each object.
-fn sources(context: &StepContext, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
-    let mut sources = Vec::new();
+/// Returns the sources of an execution over a chunk, and their digests if they are known: a stream
+/// for each object.
+fn sources(
+    context: &StepContext,
+    block_bytes: u32,
+    taken: &Taken,
+    cut: &Cut,
+) -> (Vec<Source>, Option<Digests>) {
+    let (mut sources, mut digests) = (Vec::new(), digests(&context.task().inputs));
     let length = context.task().layout.chunk_len(taken.run.first);
     for (stream, entry) in (0u8..).zip(&context.task().inputs) {
         if cut.skip < length {
             let places = places(entry, block_bytes, taken.member, &taken.run);
-            let places = places.into_iter().map(|place| behind(place, cut.skip, block_bytes));
+            let places = places.into_iter().map(|place| behind(place, cut.skip));
             sources.extend(places.map(|place| place.on(stream)));
+            add_sums(&mut digests, stream, entry, &taken.run);
         }
     }
     if let Some(bytes) = u32::try_from(cut.handed.len()).ok().filter(|bytes| *bytes > 0) {
         sources.push(Place::Inline { bytes }.on(0));
     }
-    sources
+    (sources, some(digests))
 }
 
-/// Returns the place of a chunk without its first bytes.
-fn behind(place: Place, skip: u32, block_bytes: u32) -> Place {
+/// Returns the place of a chunk without its first bytes. Blocks still begin with the chunk, because
+/// its digest does.
+fn behind(place: Place, skip: u32) -> Place {
     match place {
         Place::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
             Place::KvTail { nsid, prefix, number: first, skip }
         }
-        Place::Blocks { nsid, slba, bytes, .. } => Place::Blocks {
-            nsid,
-            slba: slba + u64::from(skip / block_bytes),
-            skip: skip % block_bytes,
-            bytes: bytes - skip,
-        },
+        Place::Blocks { nsid, slba, bytes, .. } => {
+            Place::Blocks { nsid, slba, skip, bytes: bytes - skip }
+        }
         place => place,
     }
 }
@@ -361,14 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_without_its_first_bytes_is_a_tail_or_later_blocks() {
+    fn a_chunk_without_its_first_bytes_is_a_tail_or_blocks_that_are_skipped() {
         let prefix = [1; 12];
         let kv = Place::KvChunks { nsid: 3, prefix, first: 7, count: 1, stride: 2 };
-        assert_eq!(behind(kv, 0, 4096), kv);
-        assert_eq!(behind(kv, 9, 4096), Place::KvTail { nsid: 3, prefix, number: 7, skip: 9 });
-        let blocks = |slba, skip, bytes| Place::Blocks { nsid: 1, slba, skip, bytes };
-        assert_eq!(behind(blocks(8, 0, 1 << 20), 0, 4096), blocks(8, 0, 1 << 20));
-        let later = blocks(10, 5, (1 << 20) - 8197);
-        assert_eq!(behind(blocks(8, 0, 1 << 20), 8197, 4096), later);
+        assert_eq!(behind(kv, 0), kv);
+        assert_eq!(behind(kv, 9), Place::KvTail { nsid: 3, prefix, number: 7, skip: 9 });
+        let blocks = |skip, bytes| Place::Blocks { nsid: 1, slba: 8, skip, bytes };
+        assert_eq!(behind(blocks(0, 1 << 20), 0), blocks(0, 1 << 20));
+        assert_eq!(behind(blocks(0, 1 << 20), 8197), blocks(8197, (1 << 20) - 8197));
     }
 }

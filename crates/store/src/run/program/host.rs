@@ -47,11 +47,11 @@ pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, M
             let (run, parameters) = (Function::Run, &task.parameters);
             let ran = task.sandbox.run(run, streams, parameters, task.limits).await;
             let failed = |why| {
-                let why = format!("chunk {number} of {}: {why}", task.names());
+                let why = format!("chunk {number} of {:?}: {why}", task.names());
                 (member, Error::Program { why })
             };
             Some(ran.map_err(failed)?)
         }
     };
-    context.done(number, answer, cut.handed.len()).await.map_err(ours)
+    context.done(number, answer, &cut).await.map_err(ours)
 }

@@ -27,7 +27,8 @@ use csd_reactor::Buffer;
 
 use super::{Failed, Mode, Share, cores};
 use crate::array::Plan;
-use crate::object::Progress;
+use crate::catalogue;
+use crate::object::{Error, Progress};
 
 pub use gather::HELD_BYTES_MAX;
 pub use lines::LINE_BYTES_MAX;
@@ -102,7 +103,8 @@ pub struct Outcome {
     pub executions: u64,
     /// Bytes of records across the end of a chunk that were handed to an execution.
     pub handed_bytes: u64,
-    /// Wall time from the last connection to the answer, seconds.
+    /// Wall time from the last connection to the answer, seconds; of the second attempt, if the run
+    /// began again.
     pub wall_s: f64,
     /// Bytes on the wire between drives and host in that time, in both directions.
     pub crossed_bytes: u64,
@@ -112,7 +114,8 @@ pub struct Outcome {
     pub warnings: Vec<String>,
 }
 
-/// Runs `task`.
+/// Runs `task`. Begins again, once, if executions over lines have not agreed on the first bytes of
+/// a chunk: one had those of a damaged chunk.
 ///
 /// # Errors
 /// [`Failed::Run`] with the first failure, [`Failed::Partial`] when drives were lost, or
@@ -125,11 +128,29 @@ pub fn run(
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
     let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
-    let shared =
-        core::Shared::new(plan, options, task, &RunOptions { cores, ..run_options.clone() });
-    let shared = Arc::new(shared);
-    let on_cores = Arc::clone(&shared);
-    let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)))?;
+    let run_options = RunOptions { cores, ..run_options.clone() };
+    let run = |run_options: &RunOptions, whole_heads| {
+        let shared = core::Shared::new(plan, options, task, run_options, whole_heads);
+        let shared = Arc::new(shared);
+        let on_cores = Arc::clone(&shared);
+        let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)));
+        (shared, spent)
+    };
+    let (mut shared, mut spent) = run(&run_options, false);
+    let begins_again = match &spent {
+        Ok(_) => shared.mistrusts_heads(),
+        // It may have failed because of a wrong head.
+        Err(Failed::Run(Error::Program { .. } | Error::Drive { .. })) => {
+            task.records() == Records::Lines && catalogue::are_protected(&task.inputs)
+        }
+        Err(_) => false,
+    };
+    if begins_again {
+        // The progress of the first attempt stands.
+        let progress: Progress = Arc::new(|_| {});
+        (shared, spent) = run(&RunOptions { progress, ..run_options.clone() }, true);
+    }
+    let spent = spent?;
     let sums = shared.sums();
     if let Some(partial) = shared.ledger().partial("chunk", sums.bytes, task.bytes()) {
         return Err(Failed::Partial(partial));

@@ -114,7 +114,7 @@ impl Task {
 
     /// Returns the objects' names, for messages.
     pub(super) fn names(&self) -> String {
-        let names: Vec<_> = self.inputs.iter().map(|entry| format!("{:?}", entry.name)).collect();
+        let names: Vec<_> = self.inputs.iter().map(|entry| entry.name.as_str()).collect();
         names.join(" or ")
     }
 }

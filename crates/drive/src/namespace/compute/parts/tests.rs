@@ -16,6 +16,7 @@ fn execution(sources: Vec<Source>, output: Output) -> Execution {
         output,
         sources,
         inline: vec![],
+        digests: None,
         parameters: vec![1],
         serial: false,
         cores: 9,
@@ -135,4 +136,72 @@ fn items_that_belong_together_stay_together() {
     let to = |start, bytes| Output::Memory { nsid: 4, start, bytes };
     let expected = [(0, to(0, 320)), (80, to(320, 480)), (200, to(800, 400))];
     assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn digests_are_never_cut_and_go_with_their_bytes() {
+    let sources = vec![
+        blocks(10, 4097, 100 * KIB - 1).on(0),
+        values(0, 2).on(0),
+        blocks(90, 0, 300 * KIB - 1).on(1),
+        memory(9, 7).on(2),
+        values(9, 1).on(2),
+    ];
+    // Units of 64 KiB: of the first source bytes 4097 to 64 KiB, and the rest.
+    let lengths: [&[u64]; 5] = [
+        &[60 * KIB - 1, 40 * KIB],
+        &[100 * KIB, 100 * KIB],
+        &[64 * KIB, 64 * KIB, 64 * KIB, 64 * KIB, 44 * KIB - 1],
+        &[7],
+        &[1],
+    ];
+    assert_eq!(unit_lengths(64 * KIB, (4097, 100 * 1024 - 1)), lengths[0]);
+    assert_eq!(unit_lengths(64 * KIB, (0, 300 * 1024 - 1)), lengths[2]);
+    assert_eq!(unit_lengths(u64::MAX, (5, 7)), [7]);
+    let sums: Vec<u32> = (0..10).collect();
+    let digests = Some(Digests { unit_bytes: 64 << 10, streams: 0xFF, sums });
+    let all = Execution { digests, ..execution(sources, Output::Completion) };
+    let whole = vec![lengths[0].to_vec(), lengths[1].to_vec()];
+    let first = Execution {
+        sources: all.sources[..2].to_vec(),
+        digests: Some(Digests { unit_bytes: 64 << 10, streams: 0xFF, sums: (0..4).collect() }),
+        ..all.clone()
+    };
+    let parts = cut(&first, &rule(1, 1, 0), &whole, 4, 4096).unwrap();
+    let told: Vec<(Vec<Source>, Vec<u32>)> = parts
+        .into_iter()
+        .map(|part| (part.execution.sources, part.execution.digests.unwrap().sums))
+        .collect();
+    let expected = [
+        (vec![blocks(10, 4097, 60 * KIB - 1).into()], vec![0]),
+        (vec![blocks(26, 0, 40 * KIB).into()], vec![1]),
+        (vec![values(0, 1).into()], vec![2]),
+        (vec![values(3, 1).into()], vec![3]),
+    ];
+    assert_eq!(told, expected);
+    // Blocks of a stream without digests are cut anywhere.
+    let digests = Some(Digests { unit_bytes: 64 << 10, streams: 2, sums: vec![] });
+    let sources = vec![blocks(10, 0, 200 * KIB).into()];
+    let bare = Execution { sources, digests, ..first };
+    let parts = cut(&bare, &rule(1, KIB, 0), &vec![vec![200 * KIB]], 2, 4096).unwrap();
+    assert_eq!(parts.iter().map(|part| part.bytes.start / KIB).collect::<Vec<_>>(), [0, 100]);
+    // Every part has what the streams that are not cut need.
+    let rest = Execution {
+        sources: all.sources[2..].iter().map(|one| one.place.on(one.stream - 1)).collect(),
+        digests: Some(Digests { unit_bytes: 64 << 10, streams: 0xFF, sums: (4..10).collect() }),
+        ..all
+    };
+    let cut_one = SplitRule { streams: 2, ..rule(1, 1, 0) };
+    let lengths: Lengths = lengths[2..].iter().map(|lengths| lengths.to_vec()).collect();
+    let parts = cut(&rest, &cut_one, &lengths, 2, 4096).unwrap();
+    let told: Vec<(Vec<Source>, Vec<u32>)> = parts
+        .into_iter()
+        .map(|part| (part.execution.sources, part.execution.digests.unwrap().sums))
+        .collect();
+    let with = |place: Place| vec![place.on(0), memory(9, 7).on(1), values(9, 1).on(1)];
+    let expected = [
+        (with(blocks(90, 0, 128 * KIB)), vec![4, 5, 9]),
+        (with(blocks(122, 0, 172 * KIB - 1)), vec![6, 7, 8, 9]),
+    ];
+    assert_eq!(told, expected);
 }
