@@ -1,12 +1,12 @@
 //! Runs over chunks that are sound on their drive and not the ones that were put: kernels and
 //! programs notice, wherever they work, and give the answer of the right bytes or none.
 
-use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_initiator::{Block, Kv};
 use csd_nvme::kv::Key;
-use csd_reactor::{Buffer, block_on};
-use csd_store::array::BLOCK_NSID;
+use csd_reactor::Buffer;
 use serde_json::Value;
 
+use crate::failures::{on_blocks, on_objects};
 use crate::harness::{Array, root};
 use crate::lost_drives::{RUNS, answer, put_all};
 use crate::protected::{bytes, keys};
@@ -17,7 +17,7 @@ const CHANGED: usize = 1;
 /// Changes the first bytes of every piece that is a value: each is sound, and another one.
 fn change_values(array: &Array) {
     let keys = keys(array, CHANGED);
-    crate::failures::on_objects(array, CHANGED, async move |kv: &Kv| {
+    on_objects(array, CHANGED, async move |kv: &Kv| {
         for key in keys {
             let key = Key::new(&key).unwrap();
             let mut value = kv.retrieve(&key, 1 << 20).await.unwrap().unwrap().to_vec();
@@ -39,20 +39,14 @@ fn change_each_block(
     at: usize,
     change: impl Fn(u8) -> u8 + Send + 'static,
 ) {
-    let url = array.drives()[CHANGED]["url"].as_str().unwrap().to_owned();
-    let address: Address = url.parse().unwrap();
-    let changed = block_on(&csd_reactor::Config::default(), move || async move {
-        let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-        let block = Block::open(&controller, BLOCK_NSID).unwrap();
+    on_blocks(array, CHANGED, async move |block: &Block| {
         for chunk in 0..count {
             let start = chunk * chunk_bytes + (at as u64 & !4095);
             let mut bytes = block.read(start, 4096).await.unwrap().to_vec();
             bytes[at % 4096] = change(bytes[at % 4096]);
             block.write(start, vec![Buffer::from_slice(&bytes)], false).await.unwrap();
         }
-        controller.disconnect().await;
     });
-    changed.unwrap();
 }
 
 #[test]
@@ -190,15 +184,9 @@ fn a_chunk_that_has_lost_its_newlines_is_no_long_line() {
     array.file("log", &text);
     let put = ["put", "log", "log", "--chunk", "256K", "--on", "block", "--protect", "rs:2+1"];
     array.csd(&put).expect(0, &[]);
-    let url = array.drives()[CHANGED]["url"].as_str().unwrap().to_owned();
-    let address: Address = url.parse().unwrap();
-    let zeroed = block_on(&csd_reactor::Config::default(), move || async move {
-        let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-        let block = Block::open(&controller, BLOCK_NSID).unwrap();
+    on_blocks(&array, CHANGED, async |block: &Block| {
         block.write(0, vec![Buffer::zeroed(512 << 10)], false).await.unwrap();
-        controller.disconnect().await;
     });
-    zeroed.unwrap();
     grep(&array, "log", &text);
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use csd_initiator::{Address, Controller, Kv, Options};
+use csd_initiator::{Address, Block, Controller, Kv, Options};
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, block_on};
 use csd_store::catalogue;
@@ -257,12 +257,32 @@ pub(crate) fn on_objects<T: Send + 'static>(
     drive: usize,
     body: impl AsyncFnOnce(&Kv) -> T + Send + 'static,
 ) -> T {
+    on_drive(array, drive, async move |controller: &Controller| {
+        body(&Kv::open(controller, csd_store::array::OBJECTS_NSID).unwrap()).await
+    })
+}
+
+/// Calls `body` with the block namespace of a drive.
+pub(crate) fn on_blocks<T: Send + 'static>(
+    array: &Array,
+    drive: usize,
+    body: impl AsyncFnOnce(&Block) -> T + Send + 'static,
+) -> T {
+    on_drive(array, drive, async move |controller: &Controller| {
+        body(&Block::open(controller, csd_store::array::BLOCK_NSID).unwrap()).await
+    })
+}
+
+fn on_drive<T: Send + 'static>(
+    array: &Array,
+    drive: usize,
+    body: impl AsyncFnOnce(&Controller) -> T + Send + 'static,
+) -> T {
     let url = array.drives()[drive]["url"].as_str().unwrap().to_owned();
     let address: Address = url.parse().unwrap();
     let done = block_on(&csd_reactor::Config::default(), move || async move {
         let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-        let kv = Kv::open(&controller, csd_store::array::OBJECTS_NSID).unwrap();
-        let told = body(&kv).await;
+        let told = body(&controller).await;
         controller.disconnect().await;
         told
     });

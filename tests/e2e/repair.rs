@@ -3,14 +3,13 @@
 
 use std::process::Stdio;
 
-use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_initiator::{Block, Kv};
 use csd_nvme::kv::Key;
-use csd_reactor::{Buffer, block_on};
-use csd_store::array::BLOCK_NSID;
+use csd_reactor::Buffer;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::failures::on_objects;
+use crate::failures::{on_blocks, on_objects};
 use crate::harness::{Array, finish, signal, small_i32, wait_until};
 use crate::json::Page;
 use crate::protected::{CHUNK, bytes, check, get, keys, pieces};
@@ -52,18 +51,12 @@ fn overwrite(array: &Array, drive: usize, bytes: usize) -> usize {
 
 /// Overwrites the first blocks of a drive.
 fn zero_blocks(array: &Array, drive: usize, units: usize) {
-    let url = array.drives()[drive]["url"].as_str().unwrap().to_owned();
-    let address: Address = url.parse().unwrap();
-    let written = block_on(&csd_reactor::Config::default(), move || async move {
-        let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-        let block = Block::open(&controller, BLOCK_NSID).unwrap();
+    on_blocks(array, drive, async move |block: &Block| {
         for unit in 0..units {
             let zeros = vec![Buffer::zeroed(1 << 20)];
             block.write((unit as u64) << 23, zeros, false).await.unwrap();
         }
-        controller.disconnect().await;
     });
-    written.unwrap();
 }
 
 #[test]

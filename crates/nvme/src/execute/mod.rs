@@ -32,7 +32,7 @@ pub const SOURCE_BYTES_MAX: u64 = 256 << 20;
 /// Flag: all input is read before the program begins, and all output is stored after it has ended,
 /// so that each phase can be timed alone.
 pub const FLAG_SERIAL: u32 = 1;
-/// Flag: [`Digests`] of all values and blocks stand between the inline bytes and the parameters.
+/// Flag: [`Digests`] of values and blocks stand between the inline bytes and the parameters.
 pub const FLAG_DIGESTS: u32 = 2;
 
 layout! {
