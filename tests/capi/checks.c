@@ -115,9 +115,36 @@ static void small_buffer(void)
 	EXPECT(seen.last, 0);
 	EXPECT(seen.cdw0, 10);
 	EXPECT(memcmp(buffer, "012#####", 8), 0);
-	EXPECT(csd_kv_retrieve(ns, qpair, "k", 1, buffer, 3, note, &seen, 1), -EINVAL);
+	for (int unknown = 1; unknown < 8; unknown++)
+		EXPECT(csd_kv_retrieve(ns, qpair, "k", 1, buffer, 3, note, &seen,
+				       (uint8_t)(1 << unknown)),
+		       -EINVAL);
 	EXPECT(csd_kv_list_wait(ns, NULL, 0, buffer, 3), -EINVAL);
 	EXPECT(csd_kv_list_wait(ns, NULL, 0, buffer, 4), 0);
+}
+
+/* Three Retrieves, of which the second one has an option. */
+static void raw(void)
+{
+	csd_kv_ns *ns = opened();
+	csd_kv_qpair *qpair;
+	struct seen seen = {0};
+	char buffer[8];
+	uint32_t len = 0;
+
+	EXPECT(csd_kv_store_wait(ns, "k", 1, "value", 5, 0), 0);
+	EXPECT(csd_kv_qpair_alloc(&qpair), 0);
+	for (uint8_t options = 0; options <= CSD_KV_RETRIEVE_RAW; options++) {
+		memset(buffer, '#', sizeof(buffer));
+		EXPECT(csd_kv_retrieve(ns, qpair, "k", 1, buffer, 8, note, &seen, options), 0);
+		reap(qpair, &seen, options + 1);
+		EXPECT(seen.last, 0);
+		EXPECT(seen.cdw0, 5);
+		EXPECT(memcmp(buffer, "value###", 8), 0);
+	}
+	EXPECT(csd_kv_retrieve_wait(ns, "k", 1, buffer, sizeof(buffer), &len), 0);
+	EXPECT(len, 5);
+	EXPECT(csd_kv_close(ns), 0);
 }
 
 static void listing(void)
@@ -495,7 +522,7 @@ int main(int argc, char **argv)
 		{"blocking", blocking}, {"small_buffer", small_buffer}, {"listing", listing},
 		{"submitting", submitting}, {"threads", threads}, {"closed", closed},
 		{"forked", forked}, {"exiting", exiting}, {"wrong_secret", wrong_secret},
-		{"gone", gone}, {"objects", objects}, {"full", full},
+		{"gone", gone}, {"objects", objects}, {"full", full}, {"raw", raw},
 	};
 
 	if (argc != 3)

@@ -8,15 +8,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::sync::{OnceLock, mpsc};
 
 use csd_drive::{Access, Config};
 use csd_initiator::Secrets;
 use csd_tests::drive::{LIMIT, serve};
+use csd_tests::way::Way;
 use tempfile::TempDir;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:capi";
@@ -174,6 +174,18 @@ fn a_buffer_that_is_too_small_is_not_overrun() {
 }
 
 #[test]
+fn the_options_of_retrieve_reach_the_drive_as_they_are() {
+    const RETRIEVE: (u32, u8) = (2, 0x02);
+    let Some(installed) = installed() else { return };
+    let way = Way::to(drive(Access::default()));
+    let url = url(way.address);
+    expect_success(spawned(&mut installed.run(installed.checks(), &["raw", &url])));
+    // The options are bits 15:8 of dword 11.
+    let options = way.commands(RETRIEVE, 3).iter().map(|sqe| sqe[45]).collect::<Vec<_>>();
+    assert_eq!(options, [0, 1, 0]);
+}
+
+#[test]
 fn a_full_namespace_is_an_error_until_a_key_is_deleted() {
     check("full");
 }
@@ -229,50 +241,6 @@ fn a_wrong_secret_is_refused() {
     let mut command = installed.run(installed.checks(), &["wrong_secret", &url]);
     command.env("CSD_SECRETS", wrong).env("RIGHT_SECRETS", right);
     expect_success(spawned(&mut command));
-}
-
-/// A way to a drive that can be cut and opened again.
-struct Way {
-    address: SocketAddr,
-    is_open: Arc<AtomicBool>,
-    through: Arc<Mutex<Vec<TcpStream>>>,
-}
-
-impl Way {
-    fn to(drive: SocketAddr) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let is_open = Arc::new(AtomicBool::new(true));
-        let through: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let (open, streams) = (Arc::clone(&is_open), Arc::clone(&through));
-        std::thread::spawn(move || {
-            for host in listener.incoming().map(Result::unwrap) {
-                let drive = TcpStream::connect(drive).unwrap();
-                let mut streams = streams.lock().unwrap();
-                if !open.load(SeqCst) {
-                    continue;
-                }
-                for (from, to) in [(&host, &drive), (&drive, &host)] {
-                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
-                }
-                streams.extend([host, drive]);
-            }
-        });
-        Self { address, is_open, through }
-    }
-
-    fn cut(&self) {
-        let mut streams = self.through.lock().unwrap();
-        self.is_open.store(false, SeqCst);
-        for stream in streams.drain(..) {
-            let _was_open = stream.shutdown(std::net::Shutdown::Both);
-        }
-    }
-
-    fn open(&self) {
-        self.is_open.store(true, SeqCst);
-    }
 }
 
 #[test]

@@ -13,12 +13,11 @@ use csd_store::fault::Fault;
 use csd_store::object::{Arrange, Error as ObjectError, On, PAGE_BYTES, PutOptions};
 use csd_store::objects::{Error as ObjectsError, Objects};
 use csd_store::source::Source;
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::convert::bytes_of;
+use crate::convert::Contiguous;
 use crate::settings::settings;
 use crate::waiting::detached;
 use crate::{Closed, Error};
@@ -77,8 +76,8 @@ impl NativeArray {
         })
     }
 
-    fn put(&self, py: Python<'_>, name: &str, value: PyBuffer<u8>) -> PyResult<()> {
-        let bytes = Cursor::new(bytes_of(py, &value)?);
+    fn put(&self, py: Python<'_>, name: &str, value: Contiguous) -> PyResult<()> {
+        let bytes = Cursor::new(value.to_vec(py)?);
         self.put_from(py, name, Box::new(bytes))
     }
 

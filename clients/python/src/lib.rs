@@ -11,13 +11,12 @@ mod queue;
 mod settings;
 mod waiting;
 
-use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use csd_client::{Client, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
 
-use convert::{bytes_of, fill, key_of, value_of};
+use convert::{Contiguous, key_of, value_of};
 use waiting::wait;
 
 pyo3::create_exception!(_csdstore, Error, pyo3::exceptions::PyException, "A call failed.");
@@ -63,7 +62,7 @@ impl Native {
     fn put(
         &self,
         py: Python<'_>,
-        key: PyBuffer<u8>,
+        key: Contiguous,
         value: &Bound<'_, PyAny>,
         if_absent: bool,
         if_exists: bool,
@@ -72,11 +71,7 @@ impl Native {
         wait(py, || self.client.put_value(&key, value, options_of(if_absent, if_exists)))
     }
 
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        key: PyBuffer<u8>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn get<'py>(&self, py: Python<'py>, key: Contiguous) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let key = key_of(py, &key)?;
         let value = wait(py, || self.client.get(key.as_bytes()))?;
         Ok(value.map(|value| PyBytes::new(py, &value)))
@@ -85,21 +80,22 @@ impl Native {
     fn get_into(
         &self,
         py: Python<'_>,
-        key: PyBuffer<u8>,
-        buffer: PyBuffer<u8>,
+        key: Contiguous,
+        buffer: Contiguous,
     ) -> PyResult<Option<u64>> {
         let key = key_of(py, &key)?;
-        let size = u32::try_from(buffer.len_bytes()).unwrap_or(u32::MAX);
+        buffer.check_writable()?;
+        let size = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
         let front = wait(py, || self.client.front(key.as_bytes(), size))?;
-        front.map(|(bytes, whole)| fill(py, &buffer, &bytes).map(|()| whole)).transpose()
+        front.map(|(bytes, whole)| buffer.fill(py, &bytes).map(|()| whole)).transpose()
     }
 
-    fn exists(&self, py: Python<'_>, key: PyBuffer<u8>) -> PyResult<bool> {
+    fn exists(&self, py: Python<'_>, key: Contiguous) -> PyResult<bool> {
         let key = key_of(py, &key)?;
         wait(py, || self.client.exists(key.as_bytes()))
     }
 
-    fn delete(&self, py: Python<'_>, key: PyBuffer<u8>) -> PyResult<bool> {
+    fn delete(&self, py: Python<'_>, key: Contiguous) -> PyResult<bool> {
         let key = key_of(py, &key)?;
         wait(py, || self.client.delete(key.as_bytes()))
     }
@@ -107,7 +103,7 @@ impl Native {
     fn put_object(
         &self,
         py: Python<'_>,
-        key: PyBuffer<u8>,
+        key: Contiguous,
         value: &Bound<'_, PyAny>,
         if_absent: bool,
         if_exists: bool,
@@ -121,21 +117,21 @@ impl Native {
     fn get_object<'py>(
         &self,
         py: Python<'py>,
-        key: PyBuffer<u8>,
+        key: Contiguous,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let key = key_of(py, &key)?;
         let object = wait(py, || self.client.get_object(key.as_bytes()))?;
         Ok(object.map(|object| PyBytes::new(py, &object)))
     }
 
-    fn delete_object(&self, py: Python<'_>, key: PyBuffer<u8>) -> PyResult<bool> {
+    fn delete_object(&self, py: Python<'_>, key: Contiguous) -> PyResult<bool> {
         let key = key_of(py, &key)?;
         wait(py, || self.client.delete_object(key.as_bytes()))
     }
 
     /// Returns an iterator of keys that begin with `prefix`.
-    fn keys(&self, py: Python<'_>, prefix: PyBuffer<u8>, pieces: bool) -> PyResult<KeyIterator> {
-        let keys = self.client.keys(&bytes_of(py, &prefix)?);
+    fn keys(&self, py: Python<'_>, prefix: Contiguous, pieces: bool) -> PyResult<KeyIterator> {
+        let keys = self.client.keys(&prefix.to_vec(py)?);
         Ok(KeyIterator { keys: std::sync::Mutex::new(keys), pieces })
     }
 
@@ -170,28 +166,28 @@ impl Native {
         &self,
         py: Python<'_>,
         token: u64,
-        key: PyBuffer<u8>,
-        value: PyBuffer<u8>,
+        key: Contiguous,
+        value: Contiguous,
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
+        let (key, value) = (key_of(py, &key)?, value.to_vec(py)?);
         let options = options_of(if_absent, if_exists);
         let put = csd_client::Operation::Put { key, value, options };
         self.queue.submit(py, &self.client, token, put)
     }
 
-    fn submit_get(&self, py: Python<'_>, token: u64, key: PyBuffer<u8>) -> PyResult<()> {
+    fn submit_get(&self, py: Python<'_>, token: u64, key: Contiguous) -> PyResult<()> {
         let get = csd_client::Operation::Get(key_of(py, &key)?);
         self.queue.submit(py, &self.client, token, get)
     }
 
-    fn submit_exists(&self, py: Python<'_>, token: u64, key: PyBuffer<u8>) -> PyResult<()> {
+    fn submit_exists(&self, py: Python<'_>, token: u64, key: Contiguous) -> PyResult<()> {
         let exists = csd_client::Operation::Exists(key_of(py, &key)?);
         self.queue.submit(py, &self.client, token, exists)
     }
 
-    fn submit_delete(&self, py: Python<'_>, token: u64, key: PyBuffer<u8>) -> PyResult<()> {
+    fn submit_delete(&self, py: Python<'_>, token: u64, key: Contiguous) -> PyResult<()> {
         let delete = csd_client::Operation::Delete(key_of(py, &key)?);
         self.queue.submit(py, &self.client, token, delete)
     }

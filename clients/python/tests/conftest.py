@@ -40,9 +40,20 @@ class Drive:
         self.url: str = json.loads(self.process.stdout.readline())["result"]["url"]
         self.listen = self.url.removeprefix("nvme+tcp://").partition("/")[0]
 
+    def halt(self) -> None:
+        """Stop the process, which keeps its connections and answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)
+
+    def kill(self) -> None:
+        """End it without a word to its hosts."""
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> None:
-        """End it."""
+        """End it, also when it was halted."""
         self.process.terminate()
+        self.process.send_signal(signal.SIGCONT)
         self.process.wait()
 
 
@@ -83,13 +94,17 @@ class Gated:
 
     A gate lets what the process sends to the drive through only after a second thread of the
     process has answered. If a call holds the interpreter's lock while it waits for a drive, that
-    thread cannot answer, and the call never ends.
+    thread cannot answer, and the call never ends. Code that sets `shut` shuts the gates for good;
+    `asked` is set once something waits at one.
     """
 
     ANSWER = """
 import os, threading
+shut, asked = threading.Event(), threading.Event()
 def answer():
     while os.read(0, 1):
+        if shut.is_set():
+            return asked.set()
         os.write(1, b".")
 threading.Thread(target=answer, daemon=True).start()
 """
@@ -148,7 +163,7 @@ threading.Thread(target=answer, daemon=True).start()
         """Wait for the end of the code, which must succeed; return the number of answers."""
         assert self.process.stderr is not None
         said = self.process.stderr.read().decode()
-        assert self.process.wait() == 0, said
+        assert (self.process.wait(), said) == (0, ""), said
         return self.answers
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import HOST_NQN, Drive, Gated, secrets_files, together
+from conftest import HOST_NQN, LIMIT, Drive, Gated, secrets_files, together
 
 
 def test_it_is_a_mapping_of_values_of_any_length(drive: Drive) -> None:
@@ -58,6 +58,90 @@ def test_anything_with_the_buffer_protocol_is_a_value(drive: Drive) -> None:
             kv.get_into("k", b"read only")
         with pytest.raises(TypeError):
             kv.put_value("k", 7)  # type: ignore[arg-type]
+
+
+def test_items_of_any_size_are_bytes(drive: Drive) -> None:
+    """Values, keys and targets of several bytes an item and of several dimensions."""
+    numbers = array.array("i", range(-6, 6))
+    plane = memoryview(numbers).cast("B").cast("i", (3, 4))
+    flags = memoryview(bytes([0, 1, 1])).cast("?")
+    nothing = memoryview(array.array("d"))
+    values = (numbers, memoryview(numbers), plane, flags, nothing, memoryview(numbers)[2:7])
+
+    async def put_and_get(value: memoryview) -> bytes | None:
+        async with csdstore.aio(drive.url) as kv:
+            await kv.put_value(key, value)
+            return await kv.get_value(key)
+
+    with csdstore.connect(drive.url) as kv:
+        key = array.array("h", [1, 2])
+        for value in values:
+            content = memoryview(value).tobytes()
+            kv["object"] = value
+            kv.put_value(key, value)
+            assert kv["object"] == kv.get_value(key.tobytes()) == content
+            assert kv.delete_value(key)
+            assert asyncio.run(put_and_get(value)) == content
+        kv.put_value("k", numbers)
+        for into in (array.array("i", [7] * 14), memoryview(array.array("d", [0.5] * 7))):
+            rest = memoryview(into).tobytes()[numbers.itemsize * len(numbers) :]
+            assert kv.get_into("k", into) == numbers.itemsize * len(numbers)
+            assert memoryview(into).tobytes() == numbers.tobytes() + rest
+        into = array.array("q", [0])
+        assert kv.get_into("k", into) == numbers.itemsize * len(numbers)
+        assert into.tobytes() == numbers.tobytes()[:8]
+
+
+def test_bytes_that_do_not_lie_in_order_are_refused(drive: Drive) -> None:
+    """The error is in words, and nothing is stored or written."""
+    numbers = array.array("i", range(12))
+    steps = memoryview(numbers)[::2]
+    assert not steps.c_contiguous
+
+    async def put() -> None:
+        async with csdstore.aio(drive.url) as kv:
+            await kv.put_value("k", steps)
+
+    with csdstore.connect(drive.url) as kv:
+        for put_ in (kv.put, kv.put_value):
+            for view in (steps, memoryview(b"abcdef")[::-1]):
+                with pytest.raises(BufferError, match="not C-contiguous: pass a copy"):
+                    put_("k", view)
+        with pytest.raises(BufferError, match="not C-contiguous"):
+            asyncio.run(put())
+        with pytest.raises(BufferError, match="not C-contiguous"):
+            kv.exists(memoryview(b"abcdef")[::2])
+        assert list(kv) == []
+        kv["k"] = bytes(48)
+        with pytest.raises(BufferError, match="not C-contiguous"):
+            kv.get_into("k", steps)
+        assert list(numbers) == list(range(12))
+        for key in ("k", "none"):
+            with pytest.raises(BufferError, match="can be written"):
+                kv.get_into(key, memoryview(numbers).toreadonly())
+        kv["k"] = bytes(steps)
+        assert kv["k"] == steps.tobytes()
+
+
+def test_arrays_of_numpy_are_bytes(drive: Drive) -> None:
+    """Contiguous ones, as values and as targets; others are refused."""
+    numpy = pytest.importorskip("numpy")
+    matrix = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    with csdstore.connect(drive.url) as kv:
+        kv["m"] = matrix
+        assert (numpy.frombuffer(kv["m"], numpy.float32).reshape(3, 4) == matrix).all()
+        into = numpy.zeros_like(matrix)
+        assert kv.get_into("m", into) == matrix.nbytes
+        assert (into == matrix).all()
+        kv["none"] = numpy.zeros((0, 3), dtype=numpy.int64)
+        assert kv["none"] == b""
+        for refused in (matrix.T, matrix[:, 1:3]):
+            with pytest.raises(BufferError, match="not C-contiguous"):
+                kv["refused"] = refused
+            with pytest.raises(BufferError, match="not C-contiguous"):
+                kv.get_into("m", refused)
+        assert (into == matrix).all()
+        assert "refused" not in kv
 
 
 def test_conditions_and_wrong_arguments_are_errors_in_words(drive: Drive) -> None:
@@ -189,6 +273,30 @@ def test_a_drive_that_is_gone_is_an_error(drive: Drive) -> None:
         drive.stop()
         with pytest.raises(csdstore.ConnectionLost):
             kv["k"]
+
+
+def test_operations_of_an_event_loop_end_when_their_drive_is_gone(drive: Drive) -> None:
+    """Each one that is awaited, and those that are begun later; then the client can be closed."""
+
+    async def work() -> None:
+        async with csdstore.aio(drive.url, tries=0) as kv:
+            await kv.put_value("k", b"v")
+            drive.halt()
+            calls = [kv.put_value("k", b"w"), kv.get_value("k"), kv.exists("k")]
+            calls.append(kv.delete_value("k"))
+            tasks = [asyncio.ensure_future(call) for call in calls]
+            # Each one runs as far as it can without an answer.
+            await asyncio.sleep(0)
+            assert not any(task.done() for task in tasks)
+            drive.kill()
+            done, pending = await asyncio.wait(tasks, timeout=LIMIT)
+            assert pending == set()
+            for task in done:
+                assert isinstance(task.exception(), csdstore.ConnectionLost)
+            with pytest.raises(csdstore.ConnectionLost):
+                await asyncio.wait_for(kv.get_value("k"), LIMIT)
+
+    asyncio.run(work())
 
 
 def test_a_drive_that_is_back_is_reached_again(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The file system over an array's objects: its own calls."""
 
+import array
 import os
 import pickle
 import random
@@ -112,6 +113,7 @@ def test_csd_reads_what_was_written(fs, stored: Array, tmp_path: Path) -> None:
     """By bytes, by file, by handle; only what was closed is there."""
     long = os.urandom(3 * CHUNK + 5)
     fs.pipe_file("a/bytes", b"hello")
+    fs.pipe_file("a/items", array.array("i", [1, 2]))
     (tmp_path / "f").write_bytes(long)
     fs.put_file(str(tmp_path / "f"), "a/file")
     with fs.open("a/handle", "wb", block_size=1 << 16) as file:
@@ -123,6 +125,7 @@ def test_csd_reads_what_was_written(fs, stored: Array, tmp_path: Path) -> None:
     fs.touch("a/empty")
     for name, content in (
         ("a/bytes", b"hello"),
+        ("a/items", array.array("i", [1, 2]).tobytes()),
         ("a/file", long),
         ("a/handle", long),
         ("a/text", "héllo".encode()),
@@ -207,6 +210,8 @@ def test_wrong_use_is_an_error_in_words(fs, stored: Array, tmp_path: Path) -> No
         fsspec.filesystem("csd", array=str(tmp_path / "none.toml"))
     with pytest.raises(ValueError, match="an NQN begins with"):
         fsspec.filesystem("csd", array=str(stored.file), host_nqn="me")
+    with pytest.raises(BufferError, match="not C-contiguous"):
+        fs.pipe_file("x", memoryview(b"abcdef")[::2])
     with pytest.raises(ValueError, match="1 to 1024 bytes"):
         fs.pipe_file("x" * 1025, b"")
     other = fsspec.filesystem("csd", array=str(stored.file), skip_instance_cache=True)
@@ -258,6 +263,16 @@ def test_threads_share_a_file_system(fs) -> None:
     assert len(fs.find("")) == 40
 
 
+def gated(code: str, stored: Array, folder: Path) -> Gated:
+    """Run code on an array behind gates: the text of its file, and where to write that."""
+    text = stored.file.read_text().replace("{", "{{").replace("}", "}}")
+    drives = []
+    for drive in tomllib.loads(stored.file.read_text())["drives"]:
+        drives.append(drive["url"].removeprefix("nvme+tcp://").partition("/")[0])
+        text = text.replace(f"//{drives[-1]}/", "//{}/")
+    return Gated(code, drives, text, str(folder / "gated.toml"))
+
+
 def test_other_threads_run_while_a_call_waits(stored: Array, tmp_path: Path) -> None:
     """No command of any call reaches a drive before another thread has run."""
     calls = """
@@ -275,13 +290,48 @@ fs.put_file(file, "y")
 assert len(fs.find("")) == 2
 fs.rm_file("x")
 """
-    text = stored.file.read_text().replace("{", "{{").replace("}", "}}")
-    drives = []
-    for drive in tomllib.loads(stored.file.read_text())["drives"]:
-        drives.append(drive["url"].removeprefix("nvme+tcp://").partition("/")[0])
-        text = text.replace(f"//{drives[-1]}/", "//{}/")
-    gated = Gated(calls, drives, text, str(tmp_path / "gated.toml"))
-    assert gated.end() > 10
+    assert gated(calls, stored, tmp_path).end() > 10
+
+
+def test_the_interpreter_may_exit_while_the_next_part_is_under_way(
+    fs, stored: Array, tmp_path: Path
+) -> None:
+    """The package ends the part, for which no drive answers; nothing is complained of."""
+    fs.pipe_file("x", bytes(9 * CHUNK))
+    calls = """
+import atexit, sys
+ended, ends = threading.Event(), []
+@atexit.register
+def last():
+    # The package has ended its calls, because it was loaded after this.
+    if not ended.wait(60) or ends != [csdstore.Closed]:
+        os.write(2, f"the next part ended with {ends}".encode())
+        os._exit(1)
+import csdstore, fsspec
+from csdstore._ahead import Part
+text, file, *gates = sys.argv[1:]
+with open(file, "w") as array:
+    array.write(text.format(*gates))
+run = Part.run
+def shut_and_run(part):
+    fetch, start, end = part._arguments
+    def noted(start, end):
+        try:
+            return fetch(start, end)
+        except BaseException as error:
+            ends.append(type(error))
+            raise
+    part._arguments = noted, start, end
+    shut.set()
+    run(part)
+    ended.set()
+Part.run = shut_and_run
+read = fsspec.filesystem("csd", array=file).open("x")
+assert read.read(1 << 20) == bytes(1 << 20)
+assert asked.wait(60)
+assert not ended.is_set()
+"""
+    assert gated(calls, stored, tmp_path).end() > 0
 
 
 def test_a_protected_object_is_read_without_a_drive(fs, stored: Array, tmp_path: Path) -> None:

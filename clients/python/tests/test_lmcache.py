@@ -3,12 +3,13 @@
 import ctypes
 import os
 import select
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import csdstore
 import pytest
-from conftest import Drive
+from conftest import LIMIT, Drive
 from csdstore.lmcache import PREFIX, Completion, Connector, key_of
 
 
@@ -108,3 +109,27 @@ def test_errors_are_results(drive: Drive) -> None:
     assert connector.drain_completions() == []
     with pytest.raises(csdstore.Closed):
         connector.submit_batch_exists(["x"])
+
+
+def test_closing_ends_batches_that_are_under_way(drive: Drive) -> None:
+    """Those at the drive and those that wait for a thread, by an error and without a result."""
+    connector = Connector(drive.url, threads=2)
+    drive.halt()
+    names = ["x", "y", "z"]
+    numbers = [
+        connector.submit_batch_set(names, [view(b"1")] * 3),
+        connector.submit_batch_get(names, [view(b"1") for _ in names]),
+        connector.submit_batch_exists(names),
+        connector.submit_batch_delete(names),
+    ]
+    assert connector.drain_completions() == []
+    closing = threading.Thread(target=connector.close, daemon=True)
+    closing.start()
+    closing.join(LIMIT)
+    assert not closing.is_alive()
+    completions = connector.drain_completions()
+    assert sorted(number for number, *_ in completions) == numbers
+    for _, ok, error, results in completions:
+        assert (ok, results) == (False, [False] * 3)
+        assert error.startswith(("x: ", "y: ", "z: "))
+    drive.kill()

@@ -58,6 +58,12 @@ enum csd_kv_store_option {
 	CSD_KV_STORE_NO_COMPRESS = 1 << 2     /* the drive shall not compress the value */
 };
 
+/* Options of Retrieve. */
+enum csd_kv_retrieve_option {
+	CSD_KV_RETRIEVE_RAW = 1 << 0 /* the value as the drive has stored it, not decompressed;
+					changes nothing on drives of this project */
+};
+
 /* Options of csd_kv_open. Set them with csd_kv_open_opts_init first. */
 struct csd_kv_open_opts {
 	size_t opts_size;            /* sizeof(struct csd_kv_open_opts) */
@@ -182,8 +188,8 @@ int csd_kv_store(csd_kv_ns *ns, csd_kv_qpair *qpair, const void *key, uint8_t ke
 		 const void *value, uint32_t value_len, csd_kv_cmd_cb cb_fn, void *cb_arg,
 		 uint8_t options);
 
-/* `value` is written by csd_kv_qpair_process_completions, right before the callback. `options` is
- * 0. */
+/* `value` is written by csd_kv_qpair_process_completions, right before the callback. `options` as
+ * in csd_kv_retrieve_option; the blocking form has none. */
 int csd_kv_retrieve(csd_kv_ns *ns, csd_kv_qpair *qpair, const void *key, uint8_t key_len,
 		    void *value, uint32_t value_len, csd_kv_cmd_cb cb_fn, void *cb_arg,
 		    uint8_t options);

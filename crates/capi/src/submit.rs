@@ -6,7 +6,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use csd_client::{Key, Operation, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};
+use csd_client::{
+    Key, Operation, RETRIEVE_RAW, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION,
+};
 
 use crate::completion::{Callback, Command};
 use crate::fault::{Fault, guarded};
@@ -92,7 +94,7 @@ pub unsafe extern "C" fn csd_kv_retrieve(
     options: u8,
 ) -> c_int {
     guarded(|| {
-        if options != 0 {
+        if options & !RETRIEVE_RAW != 0 {
             return Err(Fault::invalid("an unknown option of Retrieve"));
         }
         // SAFETY: the caller's bytes, used before this returns.
@@ -100,7 +102,7 @@ pub unsafe extern "C" fn csd_kv_retrieve(
         let target = Some(Target::new(value, value_len as usize)?);
         let size = value_len.min(handle::namespace(ns)?.value_bytes_max());
         let command = Command { target, size, ..plain(cb_fn, cb_arg) };
-        submit(ns, qpair, Operation::Front(key, size), command)
+        submit(ns, qpair, Operation::Front { key, size, options }, command)
     })
 }
 

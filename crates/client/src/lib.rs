@@ -55,6 +55,11 @@ pub use tunnel::{Gate, Packets, TunnelCounts, TunnelEnd, TunnelError, TunnelLog,
 pub use volume::{Retry, Volume, VolumeError};
 
 pub use csd_initiator::{Address, Options, Secrets};
-pub use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};
+pub use csd_nvme::kv::{Key, RETRIEVE_RAW, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};
 pub use csd_nvme::status::Status;
 pub use csd_reactor::{Buffer, Completions, Unanswered};
+
+/// The page of the guide, whose Rust code is compiled with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/key-value.md")]
+struct Guide;

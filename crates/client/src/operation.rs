@@ -23,7 +23,14 @@ pub enum Operation {
     /// Retrieves a value.
     Get(Key),
     /// Retrieves the first bytes of a value, and its length.
-    Front(Key, u32),
+    Front {
+        /// The key.
+        key: Key,
+        /// Number of bytes.
+        size: u32,
+        /// `RETRIEVE_*`.
+        options: u8,
+    },
     /// Asks if a key exists.
     Exists(Key),
     /// Deletes a key.
@@ -61,7 +68,9 @@ impl Session {
                 Outcome::Put
             }
             Operation::Get(key) => Outcome::Get(self.get(key).await?),
-            Operation::Front(key, size) => Outcome::Front(self.front(key, *size).await?),
+            Operation::Front { key, size, options } => {
+                Outcome::Front(self.front_with(key, *size, *options).await?)
+            }
             Operation::Exists(key) => Outcome::Exists(self.exists(key).await?),
             Operation::Delete(key) => Outcome::Delete(self.delete(key).await?),
             Operation::List(from, size) => Outcome::List(self.list(from.as_ref(), *size).await?),

@@ -171,7 +171,20 @@ impl Session {
     /// # Errors
     /// Any of a command's.
     pub async fn front(&self, key: &Key, size: u32) -> Result<Option<(Buffer, u64)>, Error> {
-        self.run(async |kv, _| kv.front(key, size).await).await
+        self.front_with(key, size, 0).await
+    }
+
+    /// Does the same as [`Self::front`]; `options` are `RETRIEVE_*`.
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn front_with(
+        &self,
+        key: &Key,
+        size: u32,
+        options: u8,
+    ) -> Result<Option<(Buffer, u64)>, Error> {
+        self.run(async |kv, _| kv.front_with(key, size, options).await).await
     }
 
     /// Returns true if `key` exists.

@@ -2,22 +2,32 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::unwrap_used)]
 
+use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use csd_client::{
-    Client, Error, Key, Operation, Outcome, STORE_IF_ABSENT, STORE_IF_EXISTS, Settings, Status,
-    Unanswered, is_piece,
+    Client, Error, Key, Operation, Outcome, STORE_IF_ABSENT, STORE_IF_EXISTS, Secrets, Settings,
+    Status, Unanswered, is_piece,
 };
-use csd_drive::Config;
-use csd_tests::drive::serve;
+use csd_drive::{Access, Config};
+use csd_initiator::Error as Drive;
+use csd_tests::drive::{LIMIT, serve};
+use csd_tests::way::Way;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:client";
 
 /// Serves a drive on memory in this process, until the test ends; returns its URL.
 fn drive() -> String {
-    let config = Config { nqn: NQN.into(), size_bytes: 256 << 20, ..Config::default() };
-    format!("nvme+tcp://{}/{NQN}", serve(config))
+    url(serve(config()))
+}
+
+fn config() -> Config {
+    Config { nqn: NQN.into(), size_bytes: 256 << 20, ..Config::default() }
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("nvme+tcp://{address}/{NQN}")
 }
 
 fn settings() -> Settings {
@@ -49,10 +59,7 @@ fn values_are_stored_found_listed_and_deleted() {
     assert!(matches!(client.put(b"", b"x"), Err(Error::KeyLength(0))));
     assert!(matches!(client.put(&[0; 17], b"x"), Err(Error::KeyLength(17))));
     let long = vec![0; large.len() + 1];
-    assert!(matches!(
-        client.put(b"k", &long),
-        Err(Error::Drive(csd_initiator::Error::TooLarge { .. }))
-    ));
+    assert!(matches!(client.put(b"k", &long), Err(Error::Drive(Drive::TooLarge { .. }))));
     client.close().unwrap();
 }
 
@@ -152,7 +159,7 @@ fn threads_share_a_client_and_closing_it_ends_their_calls() {
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
     for end in ends {
-        let closed = csd_initiator::Error::Closed { drive: "".into() };
+        let closed = Drive::Closed { drive: "".into() };
         let expected = [closed.to_string().split(": ").last().unwrap().to_owned()];
         let text = end.to_string();
         let unanswered = matches!(end, Error::Unanswered(Unanswered::Closed));
@@ -174,4 +181,72 @@ fn a_wrong_url_or_drive_is_an_error_in_words() {
         let error = Client::connect(&url, &settings()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_drive_that_is_lost_is_an_error_until_it_is_back() {
+    let way = Way::to(serve(config()));
+    let client = Client::connect(&url(way.address), &settings()).unwrap();
+    client.put(b"k", b"v").unwrap();
+    // The commands are under way when the connection is lost: the drive never gets them.
+    way.stop();
+    let key = Key::new(b"k").unwrap();
+    // Opcode, and the number of such commands, with that before.
+    let under_way = [
+        (0x01, 2, Operation::Put { key, value: b"w".to_vec(), options: 0 }),
+        (0x02, 1, Operation::Get(key)),
+        (0x10, 1, Operation::Delete(key)),
+        (0x14, 1, Operation::Exists(key)),
+    ];
+    let sent = under_way.each_ref().map(|(opcode, count, _)| ((2, *opcode), *count));
+    let (outcomes, received) = mpsc::channel();
+    for (_, _, operation) in under_way {
+        let outcomes = outcomes.clone();
+        client.submit(operation, move |outcome| outcomes.send(outcome).unwrap()).unwrap();
+    }
+    for (command, count) in sent {
+        assert_eq!(way.commands(command, count).len(), count, "{command:?}");
+    }
+    way.cut();
+    let is_gone = |error: &Error| {
+        let Error::Drive(error) = error else { return false };
+        matches!(error, Drive::Lost { .. } | Drive::Unreachable { .. } | Drive::Closed { .. })
+    };
+    for _ in sent {
+        let error = received.recv_timeout(LIMIT).expect("it ends").unwrap_err();
+        assert!(is_gone(&error), "{error}");
+    }
+    let later = client.get(b"k").unwrap_err();
+    assert!(is_gone(&later), "{later}");
+    let later = client.put_object(b"o", b"x", 0).unwrap_err();
+    assert!(is_gone(&later), "{later}");
+    way.open();
+    assert_eq!(client.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+    client.close().unwrap();
+}
+
+#[test]
+fn a_wrong_secret_is_an_error_of_authentication() {
+    const RIGHT: &str = "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+    const WRONG: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+    const HOST: &str = "nqn.2026-11.io.csdstore:host";
+    let parsed = |lines: &str| Secrets::parse(lines).unwrap();
+    let secrets = parsed(&format!("host {HOST} {RIGHT}"));
+    let access = Access { secrets: secrets.clone(), ..Access::default() };
+    let url = url(serve(Config { access, ..config() }));
+    let client = Client::connect(&url, &settings().with_secrets(secrets)).unwrap();
+    client.put(b"k", b"v").unwrap();
+    // Another secret of the host, none, and one of the drive, which has none.
+    let wrong = parsed(&format!("host {HOST} {WRONG}"));
+    let of_drive = parsed(&format!("host {HOST} {RIGHT}\ncontroller {RIGHT}"));
+    for secrets in [wrong, Secrets::default(), of_drive] {
+        let settings = settings().with_secrets(secrets).with_host_nqn(HOST.to_owned());
+        let error = Client::connect(&url, &settings).unwrap_err();
+        assert!(matches!(error, Error::Drive(Drive::Authentication { .. })), "{error}");
+        assert!(!error.to_string().contains("DHHC-1"), "{error}");
+    }
+    let stranger = settings().with_host_nqn("nqn.2026-11.io.csdstore:stranger".to_owned());
+    let error = Client::connect(&url, &stranger).unwrap_err();
+    assert_eq!(error.status(), Some(Status::CONNECT_INVALID_HOST), "{error}");
+    assert_eq!(client.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
 }

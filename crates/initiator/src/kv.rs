@@ -2,8 +2,9 @@
 //!
 //! Keys and values are opaque. Invariant: an absent key is an answer, not an error.
 
+use csd_nvme::capsule::Sqe;
 use csd_nvme::identify::{Cns, IDENTIFY_BYTES, IdentifyKvNamespace, identify};
-use csd_nvme::kv::{self, Key, KeyList};
+use csd_nvme::kv::{self, Key, KeyList, KvCommand};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
@@ -106,7 +107,22 @@ impl Kv {
     /// # Errors
     /// [`Error::Protocol`] if the drive sends another number of bytes; else any of a command's.
     pub async fn front(&self, key: &Key, size: u32) -> Result<Option<(Buffer, u64)>, Error> {
-        let sqe = kv::retrieve(self.nsid, key, size);
+        self.front_with(key, size, 0).await
+    }
+
+    /// Does the same as [`Self::front`]; `options` are `csd_nvme::kv::RETRIEVE_*`.
+    ///
+    /// # Errors
+    /// As [`Self::front`].
+    pub async fn front_with(
+        &self,
+        key: &Key,
+        size: u32,
+        options: u8,
+    ) -> Result<Option<(Buffer, u64)>, Error> {
+        let mut command = KvCommand::from_bytes(*kv::retrieve(self.nsid, key, size).as_bytes());
+        command.set_options(options);
+        let sqe = Sqe::from_bytes(*command.as_bytes());
         let reply = self.controller.submit(sqe, Vec::new(), size).await;
         let Some(reply) = existing(reply)? else { return Ok(None) };
         let whole = reply.result & 0xFFFF_FFFF;
