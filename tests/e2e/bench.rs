@@ -44,12 +44,12 @@ fn names(result: &Value) -> Vec<&str> {
 }
 
 /// Arguments of the shortest measurement of values.
-const SHORT_KV: [&str; 9] =
+pub(crate) const SHORT_KV: [&str; 9] =
     ["bench", "kv", "--pairs", "1", "--keys", "40", "--value-bytes", "1000", "--json"];
 
 /// Asserts the documented fields of a measurement of values, and returns its rows' names.
 #[track_caller]
-fn values(done: Done) -> Vec<String> {
+pub(crate) fn values(done: Done) -> Vec<String> {
     let result = measured(done);
     let wrong = Page::read().wrong("bench kv", "csd bench kv", &result);
     assert!(wrong.is_empty(), "{wrong:#?}\n{result}");

@@ -9,7 +9,8 @@ use crate::reconnect::Cut;
 /// Store of the user's kv namespace: namespace and opcode.
 const STORE: (u32, u8) = (2, 0x01);
 
-fn bytes(seed: u64, length: usize) -> Vec<u8> {
+/// Returns bytes of a seed.
+pub(crate) fn bytes(seed: u64, length: usize) -> Vec<u8> {
     numbers(seed, length / 8 + 1).flat_map(u64::to_le_bytes).take(length).collect()
 }
 

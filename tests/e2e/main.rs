@@ -20,7 +20,8 @@
 //! - [`transfer`]: objects to files and back
 //! - [`tunnel`]: network namespaces ([`netns`]) that drives join; [`tunnel_faults`]: connections
 //!   that go on
-//! - [`kv`]: values and long objects of a key-value namespace; [`volatile`]: its volatile cache
+//! - [`kv`]: values and long objects of a key-value namespace; [`volatile`]: its volatile cache;
+//!   [`other_kv`]: those of another maker's drive
 //! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
@@ -31,7 +32,7 @@
 //! - [`owners`]: programs of runs that were killed or interrupted
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
-//! - [`scrub`]: damage at rest that drives find
+//! - [`scrub`]: damage at rest that drives find; [`scrub_pauses`]: at a rate, and interrupted
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
 //!   an [`other`] maker
@@ -98,6 +99,7 @@ mod os_limits;
 mod os_missing;
 mod os_network;
 mod other;
+mod other_kv;
 mod over_objects;
 mod owners;
 mod pace;
@@ -115,6 +117,7 @@ mod replace;
 mod scrub;
 mod scrub_deep;
 mod scrub_pages;
+mod scrub_pauses;
 mod secrets;
 mod single;
 mod soak;

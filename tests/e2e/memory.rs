@@ -4,6 +4,12 @@
 use std::fs;
 use std::io::Write;
 
+use csd_initiator::{Address, Block, Compute, Controller, Error, Options};
+use csd_nvme::combine::{self, Piece, Place, Target, Task};
+use csd_nvme::execute::Output;
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, block_on, spawn};
+
 use crate::harness::{LIMIT, wait_until};
 use crate::operations::{free_address, scrape};
 use crate::single::{Drive, NQN, kv};
@@ -186,4 +192,109 @@ fn a_command_that_waits_takes_little() {
     let grown = peak_mib(&drive) - before;
     println!("1,000 writes that wait: {grown} MiB");
     assert!(grown <= 16 + 20, "{grown} MiB");
+}
+
+/// Has a drive execute tasks of `combine` at once, each with so many sums of 16 MiB of its first
+/// blocks; returns the answers. The sums have other digests than the tasks name, so none is stored.
+fn combine(address: Address, tasks: usize, sums: u8) -> Vec<Result<u64, Error>> {
+    let blocks = |slba| Piece {
+        peer: 0,
+        place: Place::Blocks { nsid: 1, slba },
+        bytes: combine::PIECE_BYTES_MAX,
+        crc32c: Some(0),
+    };
+    let source = Piece { crc32c: None, ..blocks(0) };
+    let target = |sum| Target { piece: blocks(4096), factors: vec![2 + sum] };
+    let targets = (0..sums).map(target).collect();
+    let task = Task { sources: vec![source], targets, guards: Vec::new(), peers: Vec::new() };
+    let run = move || async move {
+        let options = Options { command_timeout: LIMIT, ..Options::default() };
+        let controller = Controller::connect(&address, &options).await.unwrap();
+        let block = Block::open(&controller, 1).unwrap();
+        let data = Buffer::from_slice(&vec![7; combine::PIECE_BYTES_MAX as usize]);
+        block.write(0, vec![data], false).await.unwrap();
+        let programs = Compute::open(&controller, 5).unwrap().programs().await.unwrap();
+        let index = programs.iter().position(|program| program.pid() == combine::PROGRAM_ID);
+        let index = u16::try_from(index.unwrap()).unwrap();
+        let begin = |_| {
+            let compute = Compute::open(&controller, 5).unwrap();
+            let execution = task.execution(Output::Completion);
+            spawn(Class::Foreground, async move { compute.execute(index, &execution).await })
+        };
+        let running: Vec<_> = (0..tasks).map(begin).collect();
+        let mut answers = Vec::new();
+        for one in running {
+            answers.push(one.await);
+        }
+        answers
+    };
+    block_on(&csd_reactor::Config::default(), run).unwrap()
+}
+
+/// Four tasks, each with sums of 224 MiB.
+#[test]
+fn tasks_wait_for_the_memory_of_their_sums() {
+    const SUMS: u8 = 14;
+    let drive = Drive::serve("memory", &["--size", "1G", "--cores", "1"]);
+    let address = Address::new(drive.address(), NQN);
+    // With the blocks themselves, and a task of one sum.
+    combine(address.clone(), 1, 1);
+    let before = peak_mib(&drive);
+    for answer in combine(address, 4, SUMS) {
+        let status = answer.unwrap_err().status();
+        assert_eq!(status, Some(Status::UNRECOVERED_ERROR), "the digests differ");
+    }
+    let grown = peak_mib(&drive) - before;
+    println!("four tasks of 224 MiB each: {grown} MiB");
+    assert!(grown > 224 / 2, "{grown} MiB: the sums were not there");
+    // With the pieces that are read ahead, two of them exceed the 512 MiB that the executions of a
+    // core may hold.
+    assert!(grown <= 224 + 64, "{grown} MiB");
+}
+
+/// Stores keys without values, as many at a time as a queue takes.
+fn store_keys(io: &mut Wire, numbers: std::ops::Range<u128>) {
+    let keys: Vec<[u8; 16]> = numbers.map(u128::to_be_bytes).collect();
+    for some in keys.chunks(LISTS) {
+        for key in some {
+            io.post(kv(0x01, key, 0), &[]);
+        }
+        for _ in some {
+            assert_eq!(io.response().1, 0, "Store");
+        }
+    }
+}
+
+/// Number of Lists at a time, and bytes that each may fill.
+const LISTS: usize = 120;
+const LIST: usize = 64 << 10;
+
+/// 120 Lists at a time, first of a few keys more than one of them returns, then of twelve times as
+/// many.
+#[test]
+fn lists_hold_no_more_where_there_are_more_keys() {
+    let drive = Drive::serve("memory", &["--size", "256M", "--cores", "1"]);
+    let (_admin, mut io) = drive.connect_sized(128);
+    for keys in [0..5_000, 5_000..60_000] {
+        let end = keys.end;
+        store_keys(&mut io, keys);
+        let before = peak_mib(&drive);
+        for _ in 0..LISTS {
+            let (_, capsule) = io.capsule_bytes(kv(0x06, &[], u32::try_from(LIST).unwrap()), LIST);
+            io.stream.write_all(&capsule).unwrap();
+        }
+        let (mut ended, mut bytes) = (0, 0);
+        while ended < LISTS {
+            let pdu = io.receive();
+            bytes += pdu.data.len();
+            // A response, or data that stands for one.
+            ended += usize::from(pdu.header[0] == 0x05 || pdu.header[1] & 0x08 != 0);
+        }
+        // An entry of a key of 16 bytes has 20.
+        assert_eq!(bytes, LISTS * (4 + (LIST - 4) / 20 * 20), "a List was refused, or not full");
+        let grown = peak_mib(&drive) - before;
+        println!("{LISTS} Lists of {end} keys: {grown} MiB");
+        // The answers, and for each 16 pages of 64 keys; all keys at once would take 460 MiB.
+        assert!(grown <= 8 + 16 + 16, "{grown} MiB with {end} keys");
+    }
 }

@@ -6,7 +6,7 @@ use csd_initiator::Kv;
 use csd_kernels::erasure::{Code, scalar};
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
-use csd_store::catalogue::{self, Entry};
+use csd_store::catalogue::{self, Entry, Placement};
 use serde_json::Value;
 
 use crate::failures::on_objects;
@@ -26,6 +26,16 @@ pub(crate) fn keys(array: &Array, drive: usize) -> BTreeSet<Vec<u8>> {
         let keys = kv.list_all(&[]).await.unwrap();
         let is_piece = |key: &&Key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80;
         keys.iter().filter(is_piece).map(|key| key.as_bytes().to_vec()).collect()
+    })
+}
+
+/// Returns an object's drives, and the place of its data on them.
+fn places(array: &Array, name: &str) -> (Vec<u16>, Placement) {
+    let key = catalogue::key(name);
+    on_objects(array, 0, async move |kv: &Kv| {
+        let value = kv.retrieve(&key, 16 << 10).await.unwrap().unwrap();
+        let entry = Entry::parse(&value).unwrap();
+        (entry.members, entry.placement)
     })
 }
 
@@ -160,15 +170,20 @@ fn protect_moves_no_data_of_any_layout_and_spreads_what_is_whole() {
         let put = ["put", "sorted", name, "--type", "i32", "--chunk", "4K", "--layout", layout];
         array.csd(&[&put[..], &["--on", on]].concat()).expect(0, &[]);
         let before: Vec<_> = (0..5).map(|drive| keys(&array, drive)).collect();
+        let places_before = places(&array, name);
+        assert_eq!(places_before.1 == Placement::Kv, on == "kv");
         let stat = array.csd(&["stat", name, "--json"]).json();
         assert_eq!(stat["result"]["layout"], layout);
         let done = array.csd(&["protect", name, "rs:3+2", "--json"]).expect(0, &[]).json();
         assert_eq!(done["result"]["protection"]["missing"], 0);
         assert_eq!(get(&array, name, &[]).expect(0, &[]).stdout, sorted);
         check(&array, name, 3, 2);
-        if layout != "whole" {
+        if layout == "whole" {
+            assert_ne!(places(&array, name), places_before, "{name}");
+        } else {
             let after: Vec<_> = (0..5).map(|drive| keys(&array, drive)).collect();
             assert!(before.iter().zip(&after).all(|(before, after)| before.is_subset(after)));
+            assert_eq!(places(&array, name), places_before, "{name}");
             assert_eq!(done["result"]["id"], stat["result"]["id"]);
         }
         // Again is no change; in another way it is refused.

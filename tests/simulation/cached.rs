@@ -17,11 +17,14 @@ const LIVES: usize = 4;
 struct Cached {
     simulation: Simulation,
     order: Changes,
+    kills: u64,
+    cuts_in_recovery: u64,
 }
 
 impl Cached {
     fn new(seed: u64) -> Self {
-        Self { simulation: Simulation::new(seed), order: Rc::default() }
+        let simulation = Simulation::new(seed);
+        Self { simulation, order: Rc::default(), kills: 0, cuts_in_recovery: 0 }
     }
 
     /// Starts the drive, perhaps after cuts during recovery, and compares every key.
@@ -31,10 +34,12 @@ impl Cached {
         let mut ready = simulation.start_drive();
         while simulation.formatted && simulation.draw(0..3) == 0 {
             simulation.world.run_for(Duration::from_micros(simulation.draw(0..30_000)));
+            self.cuts_in_recovery += u64::from(!ready.get());
             simulation.cut();
             simulation.volatile_cache = simulation.draw(0..2) == 0;
-            drop(simulation.start_drive());
+            ready = simulation.start_drive();
             simulation.world.run_for(Duration::from_micros(simulation.draw(0..30_000)));
+            self.cuts_in_recovery += u64::from(!ready.get());
             simulation.cut();
             simulation.volatile_cache = load.is_cached;
             ready = simulation.start_drive();
@@ -70,6 +75,7 @@ impl Cached {
         simulation.count_life();
         // The power goes, or only the process: then every write is there.
         let is_power = simulation.draw(0..4) > 0;
+        self.kills += u64::from(!is_power);
         simulation.world.crash(simulation.drive);
         simulation.disk.power_cut(|| if is_power { simulation.world.random_u64() } else { 0 });
         simulation.disk.power_on();
@@ -82,11 +88,15 @@ impl Cached {
         }
         self.start(Load { is_cached: false, is_heavy: false, flushes: 1 });
         let (order, simulation) = (self.order.borrow(), &self.simulation);
+        let losses = simulation.disk.losses();
         Met {
             kept: order.kept,
             lost: order.lost,
+            power_cuts: losses.cuts - self.kills,
+            kills: self.kills,
+            cuts_in_recovery: self.cuts_in_recovery,
             lived: simulation.lived,
-            losses: simulation.disk.losses(),
+            losses,
         }
     }
 }
@@ -96,7 +106,11 @@ impl Cached {
 struct Met {
     kept: u64,
     lost: u64,
+    power_cuts: u64,
+    kills: u64,
+    cuts_in_recovery: u64,
     lived: Lived,
+    /// Sectors and writes in power cuts; in kills all sectors land.
     losses: Losses,
 }
 
@@ -106,6 +120,9 @@ fn hosts_of_a_volatile_cache_find_a_prefix_and_all_that_was_flushed() {
     for met in seeds::each(seeds(), |seed| Cached::new(seed).run()) {
         all.kept += met.kept;
         all.lost += met.lost;
+        all.power_cuts += met.power_cuts;
+        all.kills += met.kills;
+        all.cuts_in_recovery += met.cuts_in_recovery;
         all.lived.add(met.lived);
         all.losses.add(met.losses);
     }
@@ -114,4 +131,6 @@ fn hosts_of_a_volatile_cache_find_a_prefix_and_all_that_was_flushed() {
     let lived = all.lived;
     let met = [all.kept, all.lost, lived.cleaned, lived.checkpoints, lived.shared_groups];
     assert!(met.iter().all(|count| *count > 20) || count < 50, "{all:?}");
+    let faults = [all.power_cuts, all.kills, all.cuts_in_recovery, all.losses.torn_writes];
+    assert!(faults.iter().all(|count| *count > 20) || count < 50, "{all:?}");
 }

@@ -21,6 +21,8 @@ use csd_nvme::status::Status;
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Buffer, Class, CoreId, Listener, sleep, spawn};
 
+use crate::injected::Injections;
+
 const NQN: &str = "nqn.2026-11.io.csdstore:faulty";
 const DRIVE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -28,8 +30,8 @@ const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 40
 const LIMIT: Duration = Duration::from_secs(300);
 const ALWAYS: u32 = 1_000_000;
 
-/// Serves a drive on a faulty medium in memory, and runs `work` on a host.
-fn with_drive<F>(seed: u64, work: impl Fn(Controller, Arc<Faulty>) -> F + 'static)
+/// Serves a drive on a faulty medium in memory, and runs `work` on a host. Returns the medium.
+fn with_drive<F>(seed: u64, work: impl Fn(Controller, Arc<Faulty>) -> F + 'static) -> Arc<Faulty>
 where
     F: Future<Output = ()> + 'static,
 {
@@ -57,9 +59,9 @@ where
         }
     });
     world.run_until(|_| *ready.borrow(), LIMIT).expect("the drive starts");
-    let work = Rc::new(work);
+    let (work, of_host) = (Rc::new(work), Arc::clone(&faulty));
     world.start(host, move |_| {
-        let (work, faulty) = (Rc::clone(&work), Arc::clone(&faulty));
+        let (work, faulty) = (Rc::clone(&work), Arc::clone(&of_host));
         async move {
             let address = Address::new(SocketAddr::from((DRIVE, 4420)), NQN);
             let controller = Controller::connect(&address, &Options::default()).await.unwrap();
@@ -67,6 +69,15 @@ where
         }
     });
     world.run_until(|world| !world.is_running(host), LIMIT).expect("the host ends");
+    faulty
+}
+
+/// Adds the faults of media, and prints them.
+fn count(lane: &str, media: impl IntoIterator<Item = Arc<Faulty>>) -> Injections {
+    let mut all = Injections::default();
+    media.into_iter().for_each(|medium| all.add(&medium.injected));
+    println!("faulty medium, {lane}: {all:?}");
+    all
 }
 
 fn status<T>(result: Result<T, Error>) -> Status {
@@ -86,7 +97,7 @@ fn content(number: u32, length: usize) -> Vec<u8> {
 
 #[test]
 fn media_errors_have_their_status_and_pass_when_the_medium_recovers() {
-    with_drive(1, |controller, faulty| async move {
+    let medium = with_drive(1, |controller, faulty| async move {
         let block = Block::open(&controller, 1).unwrap();
         let kv = Kv::open(&controller, 2).unwrap();
         let data = || vec![Buffer::from_slice(&content(1, 8192))];
@@ -110,11 +121,13 @@ fn media_errors_have_their_status_and_pass_when_the_medium_recovers() {
         assert!(back[..] == content(1, 8192), "what was acknowledged is there");
         block.write(0, data(), true).await.unwrap();
     });
+    let met = count("errors", [medium]);
+    assert!(met.failed_reads > 0 && met.failed_writes > 0, "{met:?}");
 }
 
 #[test]
 fn a_flipped_bit_in_a_value_is_an_error_and_never_wrong_data() {
-    for seed in 0..6 {
+    let media = (0..6).map(|seed| {
         with_drive(seed, |controller, faulty| async move {
             let kv = Kv::open(&controller, 3).unwrap();
             let length = |number: u32| [1, 100, 4096, 200_000][number as usize % 4];
@@ -142,13 +155,14 @@ fn a_flipped_bit_in_a_value_is_an_error_and_never_wrong_data() {
             }
             assert!(right > 20 && refused > 10, "{right} right, {refused} refused");
             assert!(faulty.injected.flipped_reads.load(Relaxed) >= refused);
-        });
-    }
+        })
+    });
+    count("flipped bits", media);
 }
 
 #[test]
 fn a_flipped_bit_in_the_header_of_an_empty_value_is_an_error() {
-    with_drive(4, |controller, faulty| async move {
+    let medium = with_drive(4, |controller, faulty| async move {
         let kv = Kv::open(&controller, 2).unwrap();
         kv.store(&key(1), Vec::new(), 0).await.unwrap();
         faulty.set(FaultConfig { flipped_reads_ppm: ALWAYS, ..FaultConfig::default() });
@@ -157,6 +171,7 @@ fn a_flipped_bit_in_the_header_of_an_empty_value_is_an_error() {
         let found = kv.retrieve(&key(1), 64).await.unwrap().expect("it exists");
         assert!(found.is_empty());
     });
+    count("a flipped bit without a value", [medium]);
 }
 
 #[test]
@@ -166,7 +181,7 @@ fn store_newer_goes_by_the_version_and_replaces_what_it_cannot_read_only_to_mend
         value[kv::VERSION_OFFSET..][..8].copy_from_slice(&version.to_le_bytes());
         value
     };
-    with_drive(2, move |controller, faulty| async move {
+    let medium = with_drive(2, move |controller, faulty| async move {
         let kv = Kv::open(&controller, 3).unwrap();
         let store = async |number, value: &[u8], options| {
             let options = kv::STORE_IF_NEWER | options;
@@ -193,11 +208,12 @@ fn store_newer_goes_by_the_version_and_replaces_what_it_cannot_read_only_to_mend
         let found = kv.retrieve(&key(1), 100).await.unwrap().unwrap();
         assert!(found[..] == versioned(7, 2));
     });
+    count("flipped bits below a Store Newer", [medium]);
 }
 
 #[test]
 fn torn_and_failed_writes_lose_nothing_that_was_acknowledged() {
-    for seed in 10..16 {
+    let media = (10..16).map(|seed| {
         with_drive(seed, |controller, faulty| async move {
             let kv = Kv::open(&controller, 2).unwrap();
             faulty.set(FaultConfig {
@@ -222,13 +238,15 @@ fn torn_and_failed_writes_lose_nothing_that_was_acknowledged() {
                 let back = kv.retrieve(&key(number), 30_000).await.unwrap().expect("stored");
                 assert!(back[..] == value, "key {number}");
             }
-        });
-    }
+        })
+    });
+    let met = count("torn and failed writes", media);
+    assert!(met.failed_writes > 0, "{met:?}");
 }
 
 #[test]
 fn a_failed_sync_makes_the_drive_read_only_and_hosts_are_told() {
-    with_drive(3, |controller, faulty| async move {
+    let medium = with_drive(3, |controller, faulty| async move {
         let block = Block::open(&controller, 1).unwrap();
         let kv = Kv::open(&controller, 2).unwrap();
         let data = |number| vec![Buffer::from_slice(&content(number, 4096))];
@@ -262,4 +280,6 @@ fn a_failed_sync_makes_the_drive_read_only_and_hosts_are_told() {
         assert!(block.read(0, 4096).await.unwrap()[..] == content(1, 4096));
         assert!(kv.retrieve(&key(1), 4096).await.unwrap().unwrap()[..] == content(1, 4096));
     });
+    let met = count("a failed sync", [medium]);
+    assert_eq!(met.failed_syncs, 1, "a failed sync is the last one");
 }

@@ -149,7 +149,8 @@ fn every_flipped_bit_of_the_log_is_noticed() {
             let result = run(seed, is_clean, &mut met);
             assert_eq!(result, Ok(()), "clean {is_clean}: CSD_SIM_SEEDS={seed}..{}", seed + 1);
         }
-        println!("flips, after a clean stop {is_clean}: {} seeds, {met:?}", seeds().count());
+        let (count, flipped) = (seeds().count(), met.refused + met.failed_reads + met.harmless);
+        println!("flips, after a clean stop {is_clean}: {count} seeds, {flipped} flips, {met:?}");
         let is_met = met.failed_reads > 0 && met.refused > 0;
         assert!(is_met || seeds().count() < 50, "{met:?}");
     }

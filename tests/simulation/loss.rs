@@ -4,11 +4,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use csd_drive::media::Losses;
 use csd_initiator::{Address, Controller, Options};
 use csd_reactor::sleep;
 
 use crate::workload::{Shared, read_back, work_until_lost};
-use crate::{Simulation, seeds};
+use crate::{CUTS, Simulation, seeds};
 
 /// Pause before a host tries again to connect.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -46,7 +47,7 @@ impl Simulation {
 
 #[test]
 fn nothing_acknowledged_is_lost_with_a_connection() {
-    let (mut operations, mut connections) = (0, 0);
+    let (mut operations, mut connections, mut losses) = (0, 0, Losses::default());
     let asked = std::env::var_os("CSD_SIM_SEEDS").is_some();
     let most = if asked { usize::MAX } else { SEEDS_SHORT };
     let runs = seeds::each(seeds().take(most), |seed| {
@@ -54,15 +55,18 @@ fn nothing_acknowledged_is_lost_with_a_connection() {
         simulation.lossy = true;
         let known = Rc::clone(&simulation.known);
         let trace = simulation.run();
-        (trace.operations, known.borrow().connections)
+        (trace.operations, known.borrow().connections, trace.losses)
     });
-    for (done, made) in runs {
+    for (done, made, lost) in runs {
+        losses.add(lost);
         operations += done;
         connections += made;
     }
     let count = seeds().take(most).count() as u64;
     println!(
-        "lost connections: {count} seeds, {operations} operations, {connections} connections made"
+        "lost connections: {count} seeds, {operations} operations, {} connections lost, \
+         {connections} made, {losses:?}",
+        count * CUTS as u64 * LOSSES
     );
     assert!(connections > 4 * count, "hosts hardly ever came back: {connections}");
     assert!(operations > 20 * count, "the workload hardly ran");

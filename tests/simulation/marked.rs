@@ -2,11 +2,10 @@
 //! and without the option in turn, damaged marks. Only the end of the order of answers is lost, and
 //! objects are durable when they are answered.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_drive::check::check;
@@ -17,6 +16,7 @@ use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, random_u64, sleep};
 
 use crate::golden::{golden, restore};
+use crate::injected::Injections;
 use crate::lives::{Lives, NSID, SMALL, content, find, find_in, keys_in, stop, store, together};
 use crate::order::Order;
 use crate::seeds;
@@ -36,8 +36,13 @@ struct Met {
     lost: u64,
     failed_changes: u64,
     failed_flushes: u64,
-    failed_writes: u64,
-    failed_syncs: u64,
+    injected: Injections,
+    power_cuts: u64,
+    kills: u64,
+    cuts_in_recovery: u64,
+    /// Writes that power cuts tore, and sectors that they lost; in kills all sectors land.
+    torn_by_cuts: u64,
+    lost_sectors: u64,
     stops: u64,
     cleaned: u64,
 }
@@ -127,7 +132,7 @@ struct Work {
 }
 
 /// Changes keys in bursts, and counts what it meets.
-async fn work(core: Rc<Core>, work: Work, faulty: &Faulty, order: Shared, met: Rc<RefCell<Met>>) {
+async fn work(core: Rc<Core>, work: Work, order: Shared, met: Rc<RefCell<Met>>) {
     for _ in 0..work.bursts {
         let draw = random_u64();
         let numbers = (0..work.keys).filter(|number| draw >> number & 3 == 3);
@@ -149,8 +154,22 @@ async fn work(core: Rc<Core>, work: Work, faulty: &Faulty, order: Shared, met: R
     let mut met = met.borrow_mut();
     met.stops += u64::from(work.stops);
     met.cleaned += core.shared.segments.cleaned_count();
-    met.failed_writes += faulty.injected.failed_writes.load(Relaxed);
-    met.failed_syncs += faulty.injected.failed_syncs.load(Relaxed);
+}
+
+/// Cuts the power during recovery, as often as is drawn.
+fn cut_recovery(lives: &mut Lives, met: &RefCell<Met>) {
+    while lives.draw(3) == 0 {
+        let is_open = Rc::new(Cell::new(false));
+        let opens = Rc::clone(&is_open);
+        drop(lives.begin(move |_| {
+            opens.set(true);
+            std::future::pending::<()>()
+        }));
+        lives.world.run_for(Duration::from_micros(lives.draw(30_000)));
+        lives.cut_at_random();
+        met.borrow_mut().power_cuts += 1;
+        met.borrow_mut().cuts_in_recovery += u64::from(!is_open.get());
+    }
 }
 
 fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
@@ -161,10 +180,8 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
         let (faulted, faulty) = with_faults(lives, seed);
         lives = faulted;
         lives.with_cache(life < LIVES && lives.draw(4) > 0);
-        while life > 0 && lives.draw(3) == 0 {
-            drop(lives.begin(|_| std::future::pending::<()>()));
-            lives.world.run_for(Duration::from_micros(lives.draw(30_000)));
-            lives.cut_at_random();
+        if life > 0 {
+            cut_recovery(&mut lives, met);
         }
         let faults = FaultConfig {
             failed_writes_ppm: 10_000,
@@ -174,14 +191,14 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
         };
         let ends = if is_failing { 1 + lives.draw(2) } else { lives.draw(3) };
         let (bursts, keys) = (if is_heavy { 40 } else { 20 }, KEYS * (1 + lives.draw(2)));
-        let (known, seen) = (Rc::clone(&order), Rc::clone(met));
+        let (known, seen, failing) = (Rc::clone(&order), Rc::clone(met), Arc::clone(&faulty));
         let begun = lives.begin(move |core| async move {
             verify(&core, &known).await?;
             if is_failing {
-                faulty.set(faults);
+                failing.set(faults);
             }
             let load = Work { bursts, keys, is_heavy, stops: ends == 0 };
-            work(core, load, &faulty, known, seen).await;
+            work(core, load, known, seen).await;
             Ok::<(), String>(())
         });
         match ends {
@@ -192,10 +209,17 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
         if let Some(ended) = begun.borrow_mut().take() {
             ended??;
         }
-        if lives.draw(4) == 0 {
+        let is_kill = lives.draw(4) == 0;
+        if is_kill {
             lives.cut(|| 0)
         } else {
             lives.cut_at_random()
+        }
+        {
+            let mut met = met.borrow_mut();
+            met.kills += u64::from(is_kill);
+            met.power_cuts += u64::from(!is_kill);
+            met.injected.add(&faulty.injected);
         }
         // A prefix is no damage.
         let report = lives.inspect(|media| async move { check(&media).await.expect("checked") });
@@ -206,6 +230,9 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
     let (mut met, order) = (met.borrow_mut(), order.borrow());
     met.kept += order.kept;
     met.lost += order.lost;
+    let losses = lives.disk.losses();
+    met.torn_by_cuts += losses.torn_writes;
+    met.lost_sectors += losses.lost_sectors;
     Ok(())
 }
 
@@ -220,9 +247,12 @@ fn a_failing_medium_with_a_volatile_cache_loses_the_end_of_the_answers_only() {
     }
     let met = met.borrow();
     println!("marks: {} seeds, {met:?}", seeds().count());
-    let failures = [met.failed_changes, met.failed_flushes, met.failed_writes, met.failed_syncs];
+    let Injections { failed_writes, torn_writes, failed_syncs, .. } = met.injected;
+    let failures =
+        [met.failed_changes, met.failed_flushes, failed_writes, torn_writes, failed_syncs];
+    let cuts = [met.power_cuts, met.kills, met.cuts_in_recovery, met.torn_by_cuts];
     let others = [met.kept, met.lost, met.stops, met.cleaned];
-    let all_met = failures.iter().chain(&others).all(|count| *count > 0);
+    let all_met = failures.iter().chain(&cuts).chain(&others).all(|count| *count > 0);
     assert!(all_met || seeds().count() < 50, "{met:?}");
 }
 

@@ -117,7 +117,8 @@ fn run(seed: u64, bytes: u64, load: Load) -> f64 {
         core.kv.store(NSID, key(0), value, 0).await
     });
     assert_eq!(restarted, Ok(Ok(())), "{load:?}, seed {seed}");
-    println!("{load:?}: {factor:.2} bytes written for each byte stored");
+    let losses = lives.disk.losses();
+    println!("{load:?}: {factor:.2} bytes written for each byte stored, {losses:?}");
     factor
 }
 

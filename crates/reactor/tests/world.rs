@@ -80,6 +80,7 @@ fn play(seed: u64) -> Outcome {
     let ended = world.run_until(|world| !world.is_running(client), HOUR);
     assert_eq!(ended, Ok(()), "seed {seed}");
     let lengths = lengths.take();
+    assert!(world.sends(client) >= lengths.len() as u64, "a send for each block");
     Outcome { hash: world.trace_hash(), us: world.now().us(), lengths }
 }
 

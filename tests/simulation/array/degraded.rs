@@ -10,7 +10,7 @@ use csd_store::object;
 use super::history::{Ask, Told};
 use super::host::{self, Known, name_of};
 use super::pace::ask;
-use super::pieces::{self, Sound};
+use super::pieces::Sound;
 use super::{Lane, NAMES};
 
 /// Numbers of parity pieces of the lane's codes.
@@ -25,7 +25,8 @@ impl Lane {
         }
         let mut read = 0;
         for losses in LOSSES {
-            let names = ask(self, 0, async move |array| whole(&array, losses).await);
+            let known = Rc::clone(&self.known);
+            let names = ask(self, 0, async move |array| whole(&array, losses, &known).await);
             let lost = self.draw_lost(losses);
             read += names.len() as u64;
             self.part(0, &lost);
@@ -42,14 +43,13 @@ impl Lane {
 }
 
 /// Returns the names of objects with this many parity pieces in a stripe that lack no piece.
-async fn whole(array: &Array, losses: usize) -> Vec<usize> {
-    let media = pieces::media().await.expect("all drives are up");
-    let mut whole = Vec::new();
+async fn whole(array: &Array, losses: usize, known: &Known) -> Vec<usize> {
+    let (mut whole, media) = (Vec::new(), known.borrow().media_at_rest());
     for name in 0..NAMES {
         let Ok(entry) = object::lookup(array, &name_of(name)).await else { continue };
         let Some((protection, parity)) = entry.protected() else { continue };
         if protection.scheme.parity() == losses && parity.missing.count() == 0 {
-            let sound = Sound::read(&media, &entry).await.expect("all drives answer");
+            let sound = Sound::at_rest(&media, &entry).expect("it is protected");
             whole.extend(sound.is_full().then_some(name));
         }
     }

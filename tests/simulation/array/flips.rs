@@ -1,5 +1,6 @@
 //! Bits that flip at rest, once hosts and other faults have ended: in chunks as values and on
-//! blocks, in parity, in page lists, and in entries of the catalogue with their digests.
+//! blocks, in parity, in page lists, and in entries of the catalogue with their digests. (Those
+//! that flip before are in `flips_at_work.rs`.)
 //!
 //! Rules: a reader gets the right bytes; a scrub names exactly the pieces, pages and drives; after
 //! a repair everything is as before. At most one piece of a stripe and one copy of an entry are
@@ -19,7 +20,8 @@ use csd_store::scrub::{self, Bad, Cause, Limits};
 
 use super::history::Told;
 use super::host::{self, Known};
-use super::pieces::{self, Medium, Sound};
+use super::medium::AtRest;
+use super::pieces::Sound;
 use super::repair::no_limits;
 use super::{DRIVES, Lane, NAMES, plan};
 use crate::places::places;
@@ -85,14 +87,14 @@ struct Target {
 }
 
 /// Returns everything that may be flipped; `None` if a drive cannot be reached.
-async fn targets(array: &Array) -> Option<Vec<Target>> {
-    let (media, mut all) = (pieces::media().await?, Vec::new());
+async fn targets(array: &Array, known: &Known) -> Option<Vec<Target>> {
+    let (media, mut all) = (known.borrow().media_at_rest(), Vec::new());
     for entry in object::list(array).await.ok()?.sealed {
         let target = |drive, kind, piece, bytes: Vec<u8>| {
             let object = entry.name.clone();
             Target { object, drive, kind, piece, bytes, byte: 0, flipped: 0, places: Vec::new() }
         };
-        if let Some(sound) = Sound::read(&media, &entry).await.filter(Sound::is_full) {
+        if let Some(sound) = Sound::at_rest(&media, &entry).filter(Sound::is_full) {
             let data = sound.stripes.scheme().data();
             for (stripe, piece, bytes) in &sound.pieces {
                 let drive = usize::from(sound.stripes.drive(*stripe, *piece)?);
@@ -109,18 +111,15 @@ async fn targets(array: &Array) -> Option<Vec<Target>> {
         let parity = entry.protected().and_then(|_| entry.parity_id());
         let ids: Vec<_> = [Some(entry.id), parity].into_iter().flatten().collect();
         let mut copies = Vec::new();
-        for (drive, Medium { kv, .. }) in media.iter().enumerate() {
-            for id in &ids {
-                for key in kv.list_all(&id.0).await.ok()? {
-                    if key.as_bytes().len() == csd_nvme::pages::KEY_BYTES {
-                        let list = kv.retrieve(&key, 4096).await.ok()??;
-                        all.push(target(drive, Kind::List, None, list.to_vec()));
-                    }
+        for (drive, medium) in media.iter().enumerate() {
+            for key in ids.iter().flat_map(|id| medium.keys(&id.0)) {
+                if key.as_bytes().len() == csd_nvme::pages::KEY_BYTES {
+                    all.push(target(drive, Kind::List, None, medium.value(key)?));
                 }
             }
-            let held = kv.retrieve(&catalogue::key(&entry.name), 4096).await.ok()?;
+            let held = medium.value(&catalogue::key(&entry.name));
             let is_newest = |held: &[u8]| Entry::parse(held).is_ok_and(|held| held == entry);
-            copies.extend(held.filter(|held| is_newest(held)).map(|held| (drive, held.to_vec())));
+            copies.extend(held.filter(|held| is_newest(held)).map(|held| (drive, held)));
         }
         // One less is a quorum still.
         if copies.len() > Quorum::new(DRIVES, entry.losses()).write() {
@@ -188,8 +187,12 @@ impl Lane {
         if self.guards != GUARDED {
             return Flips::default();
         }
-        let all =
-            self.ask(|array| async move { targets(&array).await }).expect("nothing fails any more");
+        let known = Rc::clone(&self.known);
+        let all = self.ask(move |array| {
+            let known = Rc::clone(&known);
+            async move { targets(&array, &known).await }
+        });
+        let all = all.expect("nothing fails any more");
         let draw = |below: usize| usize::try_from(self.draw(0..below as u64)).unwrap();
         let (mut taken, mut chosen) = (BTreeSet::new(), vec![Vec::new(); DRIVES]);
         for _ in 0..all.len() {
@@ -296,14 +299,28 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
     for drive in hit.map(|target| target.drive).collect::<BTreeSet<_>>() {
         rebuild::rebuild(array, drive).await.ok()?;
     }
-    let media = pieces::media().await?;
-    for target in flipped.iter().filter(|target| target.kind == Kind::Entry) {
-        let held = media[target.drive].kv.retrieve(&catalogue::key(&target.object), 4096).await;
-        if !held.is_ok_and(|held| held.is_some_and(|held| Entry::parse(&held).is_ok())) {
-            wrong.push(format!("{} is still damaged on d{}", target.object, target.drive));
+    let sealed = object::list(array).await.ok()?.sealed;
+    wrong.extend(left(&sealed, flipped, &known.borrow().media_at_rest()));
+    Some(looked)
+}
+
+/// Returns what the media still lack of what was flipped, and is repaired.
+fn left(sealed: &[Entry], flipped: &[Target], media: &[AtRest]) -> Vec<String> {
+    let mut left = Vec::new();
+    for Target { object, drive, kind, piece, .. } in flipped {
+        if *kind == Kind::Entry {
+            let held = media[*drive].value(&catalogue::key(object));
+            if held.is_none_or(|held| Entry::parse(&held).is_err()) {
+                left.push(format!("{object} is still damaged on d{drive}"));
+            }
+        }
+        let entry = sealed.iter().find(|entry| piece.is_some() && entry.name == *object);
+        let sound = entry.and_then(|entry| Sound::at_rest(media, entry));
+        if piece.is_some() && !sound.is_some_and(|sound| sound.is_full()) {
+            left.push(format!("{object} lacks pieces after {kind:?} {piece:?} was repaired"));
         }
     }
-    Some(looked)
+    left
 }
 
 /// Returns true if a finding is a target's.

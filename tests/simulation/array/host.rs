@@ -9,11 +9,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use csd_drive::media::Volatile;
 use csd_initiator::{Block, Controller, Kv, Options};
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
-use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan, Quorum};
+use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
 use csd_store::extent::UNIT_BYTES;
 use csd_store::layout::Scheme;
@@ -21,8 +22,8 @@ use csd_store::object::{self, Arrange, Encode, Error, Form, GetOptions, On, PutO
 use csd_store::source::Source;
 
 use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
-use super::pieces::{self, Medium, Sound};
-use super::{DRIVES, NAMES, address, rebalance, repair};
+use super::medium::AtRest;
+use super::{DRIVES, NAMES, address, at_rest, rebalance, repair};
 
 /// State that the lane, its hosts and the warden share.
 #[derive(Default)]
@@ -38,7 +39,9 @@ pub struct Shared {
     pub unfound: Vec<usize>,
     /// True when the hosts shall end.
     pub stopping: bool,
-    /// By drive: number of the medium, a new one whenever it was emptied or put back.
+    /// By drive: the disk, and the number of the medium, a new one whenever it was emptied or put
+    /// back.
+    pub disks: Vec<Arc<Volatile>>,
     pub media: [u64; DRIVES],
     /// By drive: the medium that a host has seen vote.
     pub voting: [u64; DRIVES],
@@ -66,6 +69,13 @@ pub struct Shared {
 }
 
 pub type Known = Rc<RefCell<Shared>>;
+
+impl Shared {
+    /// Reads all media as they are at this moment, not through the drives.
+    pub fn media_at_rest(&self) -> Vec<AtRest> {
+        self.disks.iter().map(AtRest::of).collect()
+    }
+}
 
 /// Settings under which a drive that does not answer is given up soon.
 pub fn options() -> Options {
@@ -152,7 +162,8 @@ async fn protect(array: &Array, name: usize, known: &Known) -> Told {
     }
 }
 
-/// Reads every name once, as hosts do.
+/// Repairs everything, reads every name once, as hosts do, and compares the answers with the media
+/// themselves. Returns false if a drive cannot be reached or does not vote.
 pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> bool {
     let media = known.borrow().media;
     let array = Array::connect_with(&plan, &options(), guards).await;
@@ -160,61 +171,20 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
     if !array.down().is_empty() {
         return false;
     }
-    let Some(media) = pieces::media().await else { return false };
-    if repair::hides_nothing(guards) && !repair::all(&array, &media, &known).await {
+    if repair::hides_nothing(guards) && !repair::all(&array, &known).await {
         return false;
     }
+    let mut answers = Vec::new();
     for name in 0..NAMES {
         let operation = known.borrow_mut().history.begin(host, name, Ask::Get, now().ns());
         let told = get(&array, name, &known).await;
         known.borrow_mut().history.end(operation, now().ns(), told);
-        let violations = compare(&array, &media, name, told).await;
-        known.borrow_mut().compared += u64::from(violations.is_some());
-        known.borrow_mut().history.violations.extend(violations.into_iter().flatten());
+        answers.push(told);
     }
-    let Some(left) = pieces::left_after_reclaim(&array, &media).await else { return false };
-    known.borrow_mut().history.violations.extend(left);
-    count_copies(&known).await
-}
-
-/// Compares the pieces of a protected object on the media with what its reader got; `None` if it is
-/// not protected.
-async fn compare(array: &Array, media: &[Medium], name: usize, told: Told) -> Option<Vec<String>> {
-    let entry = object::lookup(array, &name_of(name)).await.ok()?;
-    let sound = Sound::read(media, &entry).await?;
-    match told {
-        Told::Bytes(content) => Some(sound.differences(&entry, &bytes_of(content))),
-        told if sound.is_enough() => {
-            Some(vec![format!("{told:?}: {:?} could be read", entry.name)])
-        }
-        _ => Some(Vec::new()),
+    if object::reclaim(&array).await.is_err() {
+        return false;
     }
-}
-
-/// Checks that a write quorum of the media holds the newest entry of every name whose last change
-/// was acknowledged. Returns false if a drive cannot be read.
-async fn count_copies(known: &Known) -> bool {
-    let mut held: BTreeMap<Key, Vec<(u64, usize)>> = BTreeMap::new();
-    for index in 0..DRIVES {
-        let connected = Controller::connect(&address(index), &options()).await;
-        let Ok(kv) = connected.and_then(|controller| Kv::open(&controller, 3)) else {
-            return false;
-        };
-        let Some(entries) = entries_on(&kv).await else { return false };
-        for (key, entry) in entries {
-            held.entry(key).or_default().push((entry.epoch, entry.losses()));
-        }
-    }
-    let mut known = known.borrow_mut();
-    for name in (0..NAMES).filter(|name| known.history.is_settled(*name)).collect::<Vec<_>>() {
-        let held = held.remove(&catalogue::key(&name_of(name))).unwrap_or_default();
-        let (newest, losses) = held.iter().max().copied().unwrap_or_default();
-        let copies = held.iter().filter(|(epoch, _)| *epoch == newest).count();
-        if copies < Quorum::new(DRIVES, losses).write() {
-            let text = format!("{}: only {copies} copies of epoch {newest}", name_of(name));
-            known.history.violations.push(text);
-        }
-    }
+    at_rest::compare(&answers, repair::hides_nothing(guards), &mut known.borrow_mut());
     true
 }
 

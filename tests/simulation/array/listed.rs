@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
 use csd_store::catalogue::{Entry, Placement};
 
-use super::pieces::{Medium, Sound, first_byte};
+use super::medium::AtRest;
+use super::pieces::{Sound, first_byte};
 
 /// Place of a piece: drive, kind, identifier and start, as lists name it.
 type Place = (usize, u8, [u8; 12], u64);
@@ -30,27 +31,26 @@ fn place(entry: &Entry, sound: &Sound, stripe: u32, piece: usize) -> Option<Plac
 }
 
 /// Returns what is wrong with the lists of a protected object, and the number of sound pieces that
-/// they name; `None` if a drive cannot be reached.
-pub async fn look(media: &[Medium], entry: &Entry, sound: &Sound) -> Option<(Vec<String>, u64)> {
+/// they name.
+pub fn look(media: &[AtRest], entry: &Entry, sound: &Sound) -> (Vec<String>, u64) {
     let mut unlisted: BTreeMap<Place, (u32, usize, &[u8])> = BTreeMap::new();
     for (stripe, piece, bytes) in &sound.pieces {
-        unlisted.insert(place(entry, sound, *stripe, *piece)?, (*stripe, *piece, bytes));
+        let place = place(entry, sound, *stripe, *piece).expect("it is a piece of the object");
+        unlisted.insert(place, (*stripe, *piece, bytes));
     }
     let (mut wrong, mut named) = (Vec::new(), 0);
     let (pieces, mut page) = (unlisted.clone(), None);
-    for (drive, Medium { kv, .. }) in media.iter().enumerate() {
+    for (drive, medium) in media.iter().enumerate() {
         for id in entry.own_ids() {
-            for key in kv.list_all(&id.0).await.ok()? {
-                if key.as_bytes().len() != KEY_BYTES {
-                    continue;
-                }
-                let Ok(list) = List::parse(&kv.retrieve(&key, 4096).await.ok()??) else {
+            for key in medium.keys(&id.0).filter(|key| key.as_bytes().len() == KEY_BYTES) {
+                let list = medium.value(key).and_then(|list| List::parse(&list).ok());
+                let Some(list) = list else {
                     wrong.push(format!("{:?}: drive {drive} has a malformed list", entry.name));
                     continue;
                 };
                 page = Some(list.page_bytes as usize);
                 for number in 0..list.pieces.len() {
-                    let (of, sums) = list.piece(number)?;
+                    let (of, sums) = list.piece(number).expect("it has that many");
                     let place = (drive, list.kind.0, list.object, of.start);
                     let Some((stripe, piece, bytes)) = pieces.get(&place) else { continue };
                     let pages = bytes.chunks(list.page_bytes as usize).map(crc32c::crc32c);
@@ -70,5 +70,5 @@ pub async fn look(media: &[Medium], entry: &Entry, sound: &Sound) -> Option<(Vec
             format!("{:?}: no list has {stripe}:{piece} after a repair", entry.name)
         }));
     }
-    Some((wrong, named))
+    (wrong, named)
 }

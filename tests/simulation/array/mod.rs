@@ -4,34 +4,43 @@
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
 //! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
 //! all, and of two drives, which encode for the hosts; crashes of hosts at any step; chunks
-//! replaced by other bytes; at last flipped bits (`flips.rs`). At most three drives are out of a
-//! host's reach or have forgotten something, as the quorums of six allow.
+//! replaced by other bytes; bits that flip at rest, in pieces while all this goes on
+//! (`flips_at_work.rs`), and at last in all that is stored (`flips.rs`). At most three drives are
+//! out of a host's reach or have forgotten something, as the quorums of six allow.
 //!
 //! Rules: no host gets the answer that an object is missing, there, or of other bytes than its
 //! put's, unless a change that was asked allows it; wrong bytes reach no reader; no drive's epoch
-//! of a name falls; in the end a write quorum of the media holds every acknowledged change
-//! (`history.rs`, `host.rs`). Every piece of a protected object on the media that has its digest is
-//! the scalar code's; an object with enough such pieces is read; a reclaim leaves no pieces of no
-//! object (`pieces.rs`). After a repair that reported success, and the last one of each object with
-//! enough pieces, the media hold all of them (`repair.rs`), with right page lists (`listed.rs`).
+//! of a name falls (`history.rs`, `host.rs`). After a repair that reported success, and the last
+//! one of each object with enough pieces, the media hold all of them (`repair.rs`), with right page
+//! lists (`listed.rs`). In the end a write quorum of the media holds every acknowledged change;
+//! every piece of a protected object with its digest is the scalar code's; an object with enough
+//! such pieces was read, and no other one; no piece belongs to no object (`at_rest.rs`).
+//!
+//! The lane reads what media hold from the simulated media themselves, by the documented format
+//! (`medium.rs`), and not through the drives under test: what a drive has only in memory, or its
+//! disk only in its cache, does not count.
 
+mod at_rest;
 mod claims;
 mod codes;
 mod damaged;
 mod degraded;
 mod faults;
 mod flips;
+mod flips_at_work;
 mod guards;
 mod history;
 mod host;
 mod least_first;
 mod listed;
+mod medium;
 mod own_blocks;
 mod pace;
 mod pieces;
 mod rebalance;
 mod removal;
 mod repair;
+mod stalled;
 mod steps;
 mod writers;
 
@@ -133,7 +142,8 @@ impl Lane {
         let hosts = (0..HOSTS).map(|host| world.machine("host", ip(20 + host), 1)).collect();
         let warden = world.machine("warden", ip(30), 1);
         let repairing = repair::hides_nothing(guards) && !seed.is_multiple_of(3);
-        let known = Shared { media: [1; DRIVES], repairing, ..Shared::default() };
+        let disks = drives.iter().map(|drive| Arc::clone(&drive.disk)).collect();
+        let known = Shared { disks, media: [1; DRIVES], repairing, ..Shared::default() };
         let known = Rc::new(RefCell::new(known));
         let (isolating, forgetting) = (seed % 2 == 1, seed % 4 == 2);
         let faults = Faults::default();
@@ -223,10 +233,12 @@ impl Lane {
 
     fn replace(&mut self, index: usize, disk: Volatile, is_formatted: bool) {
         let drive = &mut self.drives[index];
+        self.faults.losses.add(drive.disk.losses());
         drive.disk = Arc::new(disk);
         drive.is_formatted = Rc::new(Cell::new(is_formatted));
         drive.older = None;
         let mut known = self.known.borrow_mut();
+        known.disks[index] = Arc::clone(&drive.disk);
         known.media[index] += 1;
         known.losses += 1;
     }
@@ -298,6 +310,9 @@ impl Lane {
         self.world.start(self.warden, move |_| host::watch(known.clone()));
         for _ in 0..FAULTS {
             self.world.run_for(Duration::from_millis(self.draw(1..700)));
+            if self.draw(0..3) == 0 {
+                self.flip_at_work();
+            }
             self.fault();
         }
         self.known.borrow_mut().stopping = true;
@@ -309,16 +324,8 @@ impl Lane {
         self.read_back();
         self.faults.flips = self.flip_and_repair();
         self.faults.degraded = self.read_without_drives();
+        self.count();
         let known = self.known.borrow();
-        self.faults.swaps = known.swapped;
-        self.faults.rebuilds = known.rebuilt;
-        self.faults.protects = known.protected;
-        self.faults.compared = known.compared;
-        self.faults.repairs = known.repaired;
-        self.faults.rebuilt = known.rebuilt_pieces;
-        (self.faults.moved, self.faults.fetched) = (known.moved, known.fetched);
-        self.faults.by_drives = known.by_drives;
-        self.faults.listed = known.listed;
         Outcome {
             hash: self.world.trace_hash(),
             answered: known.history.answered(),
@@ -326,6 +333,12 @@ impl Lane {
             violations: known.history.check(NAMES),
             faults: self.faults,
         }
+    }
+
+    /// Counts what the hosts have met, and the losses of the disks, once at the end.
+    fn count(&mut self) {
+        self.faults.count(&self.known.borrow());
+        self.drives.iter().for_each(|drive| self.faults.losses.add(drive.disk.losses()));
     }
 
     /// Reads every name once all drives vote.
@@ -374,24 +387,7 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
     let count = seeds().count() as u64;
     println!("array: {count} seeds, {answered} answers, {scanned} looks at media, {all:?}");
     assert!(answered as u64 > 20 * count, "the hosts hardly worked: {answered}");
-    let every = [
-        all.emptied,
-        all.older,
-        all.isolations,
-        all.swaps,
-        all.rebuilds,
-        all.protects,
-        all.compared,
-        all.repairs,
-        all.rebuilt,
-        all.moved,
-        all.fetched,
-        all.flips.fewest(),
-        all.by_drives,
-        all.listed,
-        all.degraded,
-    ];
-    assert!(count < 50 || every.iter().all(|number| *number > count / 5), "{all:?}");
+    assert!(count < 50 || all.fewest() > count / 5, "{all:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The pieces of protected objects on the media, read with plain commands and compared with the
-//! scalar code; and values on the media that belong to no object.
+//! The pieces of protected objects, read from the media themselves or with plain commands, and
+//! compared with the scalar code; and values on the media that belong to no object.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +15,7 @@ use csd_store::object;
 
 use super::history::CHUNK_BYTES;
 use super::host::options;
+use super::medium::AtRest;
 use super::{DRIVES, address};
 
 /// Returns the first byte of a chunk in the block namespace of its drive.
@@ -24,7 +25,7 @@ pub fn first_byte(layout: &Layout, extents: &[Extents], chunk: u32) -> u64 {
     offset
 }
 
-/// Values and blocks of a drive.
+/// Values and blocks of a drive, by plain commands.
 pub struct Medium {
     pub kv: Kv,
     pub block: Block,
@@ -42,27 +43,73 @@ pub async fn media() -> Option<Vec<Medium>> {
 }
 
 impl Medium {
-    /// Reads a value, `Some(None)` if it is missing or damaged; `None` if the drive fails.
-    async fn value(&self, key: &Key) -> Option<Option<Vec<u8>>> {
-        let bytes = u32::try_from(CHUNK_BYTES).unwrap();
-        match self.kv.retrieve(key, bytes).await {
-            Ok(value) => Some(value.map(|value| value.to_vec())),
-            Err(error) => error.status().map(|_| None),
-        }
-    }
-
-    /// Reads a chunk on blocks, as [`Self::value`].
-    async fn chunk(&self, entry: &Entry, chunk: u32) -> Option<Option<Vec<u8>>> {
-        let Placement::Block(extents) = &entry.placement else {
-            return self.value(&chunk_key(&entry.id.0, chunk)).await;
+    /// Reads a piece, `Some(None)` if it is missing or damaged; `None` if the drive fails.
+    async fn piece(&self, place: &Place) -> Option<Option<Vec<u8>>> {
+        let read = match place.at {
+            At::Value(key) => {
+                let value = self.kv.retrieve(&key, u32::try_from(CHUNK_BYTES).unwrap()).await;
+                value.map(|value| value.map(|value| value.to_vec()))
+            }
+            At::Blocks(offset) => {
+                let read = self.block.read(offset, usize::try_from(CHUNK_BYTES).unwrap()).await;
+                read.map(|read| Some(read[..place.bytes].to_vec()))
+            }
         };
-        let (layout, bytes) = (entry.layout(), usize::try_from(CHUNK_BYTES).unwrap());
-        match self.block.read(first_byte(&layout, extents, chunk), bytes).await {
-            Ok(read) => Some(Some(read[..layout.chunk_len(chunk) as usize].to_vec())),
+        match read {
+            Ok(piece) => Some(piece),
             Err(error) => error.status().map(|_| None),
         }
     }
 }
+
+impl AtRest {
+    /// Reads a piece as it is on the medium; `None` if it is missing or damaged.
+    pub fn piece(&self, place: &Place) -> Option<Vec<u8>> {
+        match place.at {
+            At::Value(key) => self.value(&key),
+            At::Blocks(offset) => self.blocks(offset, place.bytes),
+        }
+    }
+
+    /// Returns the place of a piece on the medium; `None` if a start might refuse the medium, or
+    /// take the piece for the torn end of the log, if the piece were damaged.
+    pub fn place_of(&self, place: &Place) -> Option<u64> {
+        match place.at {
+            At::Value(key) => self.settled(&key),
+            At::Blocks(offset) => self.block(offset),
+        }
+    }
+}
+
+/// A value, or the first byte of blocks.
+#[derive(Clone, Copy)]
+enum At {
+    Value(Key),
+    Blocks(u64),
+}
+
+/// Place of a piece.
+pub struct Place {
+    pub drive: usize,
+    at: At,
+    pub bytes: usize,
+}
+
+impl Place {
+    /// Returns the place of a chunk.
+    pub fn of_chunk(entry: &Entry, chunk: u32) -> Self {
+        let layout = entry.layout();
+        let at = match &entry.placement {
+            Placement::Kv => At::Value(chunk_key(&entry.id.0, layout.number(chunk))),
+            Placement::Block(extents) => At::Blocks(first_byte(&layout, extents, chunk)),
+        };
+        let drive = usize::from(entry.members[layout.member(chunk)]);
+        Self { drive, at, bytes: layout.chunk_len(chunk) as usize }
+    }
+}
+
+/// Stripe and number of a piece, its place, and its digest.
+type Wanted = (u32, usize, Place, u32);
 
 /// Pieces of a protected object that the media hold with the digests of its entry.
 pub struct Sound {
@@ -72,39 +119,79 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// Reads the pieces; `None` if the object is not protected, or a drive cannot be reached.
-    pub async fn read(media: &[Medium], entry: &Entry) -> Option<Self> {
+    /// Returns the places of all pieces, with their digests, and no piece; `None` if the object is
+    /// not protected.
+    fn places(entry: &Entry) -> Option<(Self, Vec<Wanted>)> {
         let (_, parity) = entry.protected()?;
-        let (stripes, mut pieces) = (entry.stripes()?, Vec::new());
+        let (stripes, mut places) = (entry.stripes()?, Vec::new());
         for stripe in 0..stripes.count() {
             for piece in stripes.pieces(stripe) {
-                let medium = &media[usize::from(stripes.drive(stripe, piece)?)];
-                let number = piece.checked_sub(stripes.scheme().data());
-                let (held, sum) = match number {
+                let (place, sum) = match piece.checked_sub(stripes.scheme().data()) {
                     None => {
                         let chunk = stripes.chunks(stripe)[piece];
-                        (medium.chunk(entry, chunk).await?, entry.sum(chunk)?)
+                        (Place::of_chunk(entry, chunk), entry.sum(chunk)?)
                     }
                     Some(number) => {
-                        let at = stripes.parity_number(stripe, number);
-                        let key = entry.parity_key(stripe, number)?;
-                        (medium.value(&key).await?, parity.sums[at])
+                        let drive = usize::from(stripes.drive(stripe, piece)?);
+                        let at = At::Value(entry.parity_key(stripe, number)?);
+                        let bytes = stripes.parity_bytes(stripe) as usize;
+                        let sum = parity.sums[stripes.parity_number(stripe, number)];
+                        (Place { drive, at, bytes }, sum)
                     }
                 };
-                if let Some(held) = held.filter(|held| crc32c::crc32c(held) == sum) {
-                    pieces.push((stripe, piece, held));
-                }
+                places.push((stripe, piece, place, sum));
             }
         }
-        Some(Self { stripes, pieces })
+        Some((Self { stripes, pieces: Vec::new() }, places))
+    }
+
+    /// Reads the pieces from the drives; `None` if the object is not protected, or a drive cannot
+    /// be reached.
+    pub async fn read(media: &[Medium], entry: &Entry) -> Option<Self> {
+        let (mut sound, places) = Self::places(entry)?;
+        for (stripe, piece, place, sum) in places {
+            let held = media[place.drive].piece(&place).await?;
+            let held = held.filter(|held| crc32c::crc32c(held) == sum);
+            sound.pieces.extend(held.map(|held| (stripe, piece, held)));
+        }
+        Some(sound)
+    }
+
+    /// Reads the pieces from the media themselves; `None` if the object is not protected.
+    pub fn at_rest(media: &[AtRest], entry: &Entry) -> Option<Self> {
+        let (mut sound, places) = Self::places(entry)?;
+        for (stripe, piece, place, sum) in places {
+            let held = media[place.drive].piece(&place);
+            let held = held.filter(|held| crc32c::crc32c(held) == sum);
+            sound.pieces.extend(held.map(|held| (stripe, piece, held)));
+        }
+        Some(sound)
+    }
+
+    /// Returns the places of pieces in stripes that would still be read without the piece.
+    pub fn spare(media: &[AtRest], entry: &Entry) -> Vec<Place> {
+        let Some((found, (_, places))) = Self::at_rest(media, entry).zip(Self::places(entry))
+        else {
+            return Vec::new();
+        };
+        let is_spare = |stripe, piece| {
+            let is_it = |of: &(u32, usize, Vec<u8>)| (of.0, of.1) == (stripe, piece);
+            found.margin(stripe).is_some_and(|margin| margin > 0) && found.pieces.iter().any(is_it)
+        };
+        let spare = places.into_iter().filter(|(stripe, piece, ..)| is_spare(*stripe, *piece));
+        spare.map(|(.., place, _)| place).collect()
+    }
+
+    /// Returns the number of pieces that a stripe has beyond those that it needs; `None` if bytes
+    /// are lost.
+    fn margin(&self, stripe: u32) -> Option<usize> {
+        let found = self.pieces.iter().filter(|(of, ..)| *of == stripe).count();
+        found.checked_sub(self.stripes.chunks(stripe).len())
     }
 
     /// Returns true if every stripe has as many pieces as data, so that nothing is lost.
     pub fn is_enough(&self) -> bool {
-        (0..self.stripes.count()).all(|stripe| {
-            let found = self.pieces.iter().filter(|(of, ..)| *of == stripe).count();
-            found >= self.stripes.chunks(stripe).len()
-        })
+        (0..self.stripes.count()).all(|stripe| self.margin(stripe).is_some())
     }
 
     /// Returns true if no piece is lacking.
@@ -145,14 +232,20 @@ pub async fn left_after_reclaim(array: &Array, media: &[Medium]) -> Option<Vec<S
     let known: BTreeSet<ObjectId> = entries.flat_map(Entry::ids).collect();
     let mut left = Vec::new();
     for (index, Medium { kv, .. }) in media.iter().enumerate() {
-        // Pieces have keys of 16 bytes, their page lists of 15.
-        let is_chunk = |key: &&Key| key.as_bytes().len() >= 15 && key.as_bytes()[0] >= 0x80;
-        for key in kv.list_all(&[]).await.ok()?.iter().filter(is_chunk) {
-            let id = ObjectId(*key.as_bytes().first_chunk().unwrap());
-            if !known.contains(&id) {
-                left.push(format!("drive {index} holds {key:?} of no object"));
-            }
-        }
+        left.extend(of_none(index, &kv.list_all(&[]).await.ok()?, &known));
     }
     Some(left)
+}
+
+/// Returns those of a drive's keys that pieces and page lists of other objects than these have.
+pub fn of_none<'a>(
+    drive: usize,
+    keys: impl IntoIterator<Item = &'a Key>,
+    known: &BTreeSet<ObjectId>,
+) -> Vec<String> {
+    // Pieces have keys of 16 bytes, their page lists of 15.
+    let is_chunk = |key: &&Key| key.as_bytes().len() >= 15 && key.as_bytes()[0] >= 0x80;
+    let is_known = |key: &Key| known.contains(&ObjectId(*key.as_bytes().first_chunk().unwrap()));
+    let left = keys.into_iter().filter(is_chunk).filter(|key| !is_known(key));
+    left.map(|key| format!("drive {drive} holds {key:?} of no object")).collect()
 }

@@ -13,7 +13,7 @@ use csd_store::repair::{self, Limits, On, Repaired};
 use super::history::Told;
 use super::host::{Known, refused};
 use super::listed;
-use super::pieces::{self, Medium, Sound};
+use super::pieces::Sound;
 
 /// Returns true if repairs do not hide that a guard is off. They also bring entries back that too
 /// few drives hold.
@@ -71,7 +71,7 @@ async fn look(
 ) -> Option<String> {
     let entry = object::lookup(array, name).await.ok().filter(|entry| entry.id == id)?;
     let (_, parity) = entry.protected()?;
-    let sound = Sound::read(&pieces::media().await?, &entry).await?;
+    let sound = Sound::at_rest(&known.borrow().media_at_rest(), &entry)?;
     let now = object::lookup(array, name).await.ok()?;
     let is_full = sound.is_full() && parity.missing.count() == 0;
     let is_settled = now == entry && known.borrow().losses == losses;
@@ -79,27 +79,28 @@ async fn look(
 }
 
 /// Repairs all objects while nothing else happens. Returns false if a drive cannot be reached.
-pub async fn all(array: &Array, media: &[Medium], known: &Known) -> bool {
+pub async fn all(array: &Array, known: &Known) -> bool {
     let Ok(listed) = object::list(array).await else { return false };
-    let mut before = Vec::new();
+    let (mut before, media) = (Vec::new(), known.borrow().media_at_rest());
     for entry in listed.sealed.iter().filter(|entry| entry.protected().is_some()) {
-        let Some(sound) = Sound::read(media, entry).await else { return false };
+        let sound = Sound::at_rest(&media, entry).expect("it is protected");
         before.push((entry.name.clone(), sound.is_enough()));
     }
     let Ok(found) = run(array, &listed.sealed, known).await else { return false };
+    let media = known.borrow().media_at_rest();
     for (name, is_enough) in before {
         let entry = match object::lookup(array, &name).await {
             Ok(entry) => entry,
             Err(Error::Missing { .. }) => continue,
             Err(_) => return false,
         };
-        let Some(sound) = Sound::read(media, &entry).await else { return false };
+        let sound = Sound::at_rest(&media, &entry).expect("it is protected");
         let is_missing = found.missing.iter().any(|missing| missing.object == name);
         if sound.is_full() == is_missing || (is_enough && is_missing) {
             let text = format!("{name}, {is_enough}, was repaired at last: {found:?}");
             known.borrow_mut().history.violations.push(text);
         }
-        let Some((wrong, named)) = listed::look(media, &entry, &sound).await else { return false };
+        let (wrong, named) = listed::look(&media, &entry, &sound);
         known.borrow_mut().history.violations.extend(wrong);
         known.borrow_mut().listed += named;
     }

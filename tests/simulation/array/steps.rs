@@ -1,8 +1,10 @@
-//! A host is killed at any step of a change of an object, or of a rebuild of an empty drive's
-//! catalogue; another one goes on with what it finds. The object's bytes are read throughout, and
-//! the repeated change leaves all pieces and no others.
+//! A host is killed after any message of a change of an object, its own or a drive's, or at any
+//! step of a rebuild of an empty drive's catalogue; another one goes on with what it finds. The
+//! object's bytes are read throughout, and the repeated change leaves all pieces and no others.
 
+use std::cell::Cell;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,11 +28,12 @@ use crate::seeds;
 const NAME: &str = "object";
 /// The content of the object: nine chunks, the last one shorter.
 const CONTENT: u64 = 8;
-/// The host is killed between the squares of a step's number and of the next one, times this,
-/// microseconds.
-const STEP_US: u64 = 400;
-/// One of so many seeds is a run of all changes.
-const SEEDS: usize = 500;
+/// One of so many seeds is a run of all changes, with one part of the messages of each.
+const SEEDS: u64 = 20;
+/// A part is one of so many messages: 2,000 seeds have all parts.
+const PARTS: u64 = 100;
+/// Distance of the parts of two runs, so that a few of them are spread over the messages.
+const NEXT_PART: u64 = 37;
 /// Time between two steps of a rebuild of the catalogue: less than a command takes.
 const REBUILD_STEP: Duration = Duration::from_micros(50);
 /// Longer than a drive goes on with a task of a host that is gone.
@@ -162,19 +165,43 @@ async fn put(
     object::put(array, source, &options, &progress).await.map(|_| ())
 }
 
-/// Kills the host at each step of a change; returns the number of steps.
-fn interrupt(seed: u64, change: Change) -> u64 {
+/// Interruptions of a change.
+#[derive(Clone, Copy, Default)]
+struct Interrupted {
+    /// Number of times that the host was killed.
+    kills: u64,
+    /// Number of messages after which it was killed last.
+    last: u64,
+}
+
+/// Returns the number of messages that the host and the drives have sent.
+fn sends(lane: &Lane) -> u64 {
+    let drives = lane.drives.iter().map(|drive| drive.machine);
+    drives.chain([lane.hosts[0]]).map(|machine| lane.world.sends(machine)).sum()
+}
+
+/// Kills the host after each message of the seed's part of a change, until the change ends earlier.
+fn interrupt(seed: u64, change: Change) -> Interrupted {
     let mut lane = Lane::new(seed, GUARDED);
     lane.start_drives();
-    for step in 0.. {
+    let mut done = Interrupted::default();
+    for part in 0.. {
         ask(&lane, 1, async move |array| change.prepare(&array).await);
         if matches!(change, Change::Repair(..)) {
             empty(&mut lane);
             ask(&lane, 1, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
         }
-        let told = begin(&lane, 0, async move |array| change.make(&array).await);
-        let after_us = lane.draw(STEP_US * step * step..STEP_US * (step + 1) * (step + 1));
-        lane.world.run_for(Duration::from_micros(after_us));
+        let after = seed / SEEDS * NEXT_PART % PARTS + part * PARTS;
+        let is_begun = Rc::new(Cell::new(false));
+        let begins = Rc::clone(&is_begun);
+        let told = begin(&lane, 0, async move |array| {
+            begins.set(true);
+            change.make(&array).await;
+        });
+        lane.wait("the array", || is_begun.get());
+        let before = sends(&lane);
+        let is_over = || told.borrow().is_some() || sends(&lane) >= before + after;
+        lane.wait("the message", is_over);
         lane.world.crash(lane.hosts[0]);
         let is_done = told.take().is_some();
         ask(&lane, 1, async move |array| {
@@ -188,14 +215,15 @@ fn interrupt(seed: u64, change: Change) -> u64 {
             Change::Remove(On::Kv).make(&array).await;
         });
         if is_done {
-            return step;
+            return done;
         }
+        done = Interrupted { kills: done.kills + 1, last: after };
     }
     unreachable!("the change ends")
 }
 
 #[test]
-fn changes_that_are_interrupted_at_any_step_can_be_repeated() {
+fn changes_that_are_interrupted_after_any_message_can_be_repeated() {
     let mut changes = Vec::new();
     for on in [On::Kv, On::Block] {
         changes.extend([Change::Put(on), Change::Rebalance(on), Change::Remove(on)]);
@@ -211,12 +239,15 @@ fn changes_that_are_interrupted_at_any_step_can_be_repeated() {
             changes.push(Change::Protect(on, before, encode));
         }
     }
-    let steps = |seed| changes.iter().map(|change| interrupt(seed, *change)).collect::<Vec<_>>();
-    for steps in seeds::each(seeds().step_by(SEEDS), steps) {
-        for (change, steps) in changes.iter().zip(steps) {
-            println!("array: {change:?} was interrupted at {steps} steps");
-            assert!(steps > 5, "{change:?}: {steps}");
-        }
+    let interrupt_all = |seed| changes.iter().map(|change| interrupt(seed, *change)).collect();
+    let first = seeds().start.next_multiple_of(SEEDS);
+    let runs = (first..seeds().end).step_by(usize::try_from(SEEDS).unwrap());
+    let all: Vec<Vec<Interrupted>> = seeds::each(runs, interrupt_all);
+    for (index, change) in changes.iter().enumerate() {
+        let kills: u64 = all.iter().map(|run| run[index].kills).sum();
+        let last = all.iter().map(|run| run[index].last).max().unwrap_or_default();
+        println!("array: {change:?} was interrupted after {kills} of {last} messages");
+        assert!(all.is_empty() || last > 0, "{change:?} has more than one message");
     }
 }
 

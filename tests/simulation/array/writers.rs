@@ -60,4 +60,5 @@ fn a_writer_that_registers_drives_while_another_looks_at_them_accuses_none() {
         lane.world.heal(lane.hosts[0], drive);
         lane.wait("the first host", || first.get());
     }
+    println!("array, two new hosts: {0} seeds, {0} partitions", seeds().count());
 }

@@ -2,11 +2,13 @@
 //!
 //! The fleet: three drives that have each other in their files of peers, one more that no file
 //! names, and a host. `tasks` has them execute one task after the other, `guarded` tasks whose
-//! targets depend on values of their drive; `faulty` is a lane with
-//! power cuts and partitions between drives.
+//! targets depend on values of their drive; `faulty` is a lane with power cuts and partitions
+//! between drives. `background` looks at the time that a drive spends on commands of a peer.
 
+mod background;
 mod faulty;
 mod guarded;
+mod silent;
 mod tasks;
 
 use std::cell::{Cell, RefCell};

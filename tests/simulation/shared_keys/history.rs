@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use csd_drive::media::Losses;
+
 use super::linear::{self, Ask, Content, EMPTY, Operation, Told};
 use super::{CONNECTIONS, KEYS};
 use crate::Lived;
@@ -23,6 +25,8 @@ pub(super) struct Met {
     pub(super) lost_connections: u64,
     pub(super) cuts: u64,
     pub(super) cuts_in_recovery: u64,
+    /// Sectors and writes in all of them.
+    pub(super) losses: Losses,
     pub(super) lived: Lived,
 }
 
@@ -39,6 +43,7 @@ impl Met {
         self.lost_connections += other.lost_connections;
         self.cuts += other.cuts;
         self.cuts_in_recovery += other.cuts_in_recovery;
+        self.losses.add(other.losses);
         self.lived.add(other.lived);
     }
 }

@@ -256,7 +256,7 @@ impl Simulation {
         self.wait("the last reads", || read.borrow().is_some());
         let is_read = read.take() == Some(Ok(()));
         let mut known = known.borrow_mut();
-        known.met.lived = self.lived;
+        (known.met.lived, known.met.losses) = (self.lived, self.disk.losses());
         known.check()?;
         if is_read { Ok(known.met) } else { Err("the last reads had no answer".into()) }
     }
@@ -321,6 +321,7 @@ fn keys_of_several_hosts_are_linearisable() {
         met.lost_and_read > count / 4,
         met.cuts_in_recovery > 0 && met.lived.ends_in_cleaning > 0,
         met.lived.cleaned > count && met.lived.checkpoints > count,
+        met.losses.torn_writes > 0 && met.losses.lost_sectors > 0,
     ];
     assert!(is_met.iter().all(|is_met| *is_met) || count < 50, "{is_met:?}: {met:?}");
 }

@@ -52,7 +52,8 @@ Examples:
     /// stay as they are; a whole object, which lies on one drive, is not moved. Every chunk goes
     /// from drive to drive, or by this host if its drives do not know each other, and is compared
     /// with its digest; lost ones are computed from other pieces. Others may go on using the array
-    /// meanwhile. It can be interrupted and run again; `csd array reclaim` frees what that leaves.
+    /// meanwhile. It can be interrupted and run again, which deletes unfinished copies; `csd
+    /// array reclaim` deletes a former copy that was left.
     /// Every drive must be up.
     #[command(after_help = "\
 Examples:

@@ -223,6 +223,12 @@ impl World {
         self.0.state.borrow().machines[machine.0].name.clone()
     }
 
+    /// Returns how often the machine's streams have taken bytes to send, in all its lives.
+    #[must_use]
+    pub fn sends(&self, machine: MachineId) -> u64 {
+        self.0.state.borrow().machines[machine.0].sends
+    }
+
     /// Returns the world's time.
     #[must_use]
     pub fn now(&self) -> Instant {

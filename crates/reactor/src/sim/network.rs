@@ -288,7 +288,10 @@ impl State {
             bytes.extend_from_slice(&slice[..slice.len().min(count - bytes.len())]);
         }
         self.trace_bytes(key.0, &bytes);
-        self.net.stream(key.0)?.outstanding += count;
+        let stream = self.net.stream(key.0)?;
+        stream.outstanding += count;
+        let machine = stream.machine;
+        self.machines[machine].sends += 1;
         self.send_along(key.0, NetEvent::Data { to, from: key.0, bytes });
         Ok(Some(count))
     }

@@ -106,6 +106,8 @@ pub(crate) struct Machine {
     pub(crate) stop: bool,
     pub(crate) stop_wakers: Vec<Waker>,
     pub(crate) last_port: u16,
+    /// Number of times that its streams have taken bytes to send.
+    pub(crate) sends: u64,
 }
 
 impl Machine {
@@ -119,6 +121,7 @@ impl Machine {
             stop: false,
             stop_wakers: Vec::new(),
             last_port: 49_151,
+            sends: 0,
         }
     }
 }

@@ -2,9 +2,9 @@
 //! written, and counts with the entry that follows.
 //!
 //! The announcing entry keeps a reclaim from the new pieces, and leaves the object as readable as
-//! before. If the change is interrupted, no later one uses its names; the next one, a removal and a
-//! reclaim delete them. Invariant: pieces are deleted only once it is certain that no entry which
-//! names them counts, or will.
+//! before. If the change is interrupted, no later one uses its names; the next one and a removal
+//! delete them, and a reclaim then deletes those on drives that were out of reach. Invariant:
+//! pieces are deleted only once it is certain that no entry which names them counts, or will.
 
 use csd_reactor::random_bytes;
 
