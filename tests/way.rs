@@ -66,7 +66,7 @@ impl Way {
         self.shared.state.lock().unwrap().is_stopped = true;
     }
 
-    /// Passes everything on again.
+    /// Passes everything on that is sent over connections made from now on.
     pub fn open(&self) {
         let mut state = self.shared.state.lock().unwrap();
         (state.is_cut, state.is_stopped) = (false, false);

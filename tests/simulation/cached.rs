@@ -132,5 +132,6 @@ fn hosts_of_a_volatile_cache_find_a_prefix_and_all_that_was_flushed() {
     let met = [all.kept, all.lost, lived.cleaned, lived.checkpoints, lived.shared_groups];
     assert!(met.iter().all(|count| *count > 20) || count < 50, "{all:?}");
     let faults = [all.power_cuts, all.kills, all.cuts_in_recovery, all.losses.torn_writes];
-    assert!(faults.iter().all(|count| *count > 20) || count < 50, "{all:?}");
+    let least = u64::try_from(count / 5).unwrap();
+    assert!(faults.iter().all(|count| *count > least) || count < 50, "{all:?}");
 }

@@ -109,7 +109,7 @@ async fn connected() -> Session {
 
 /// Replaces the object for ever.
 async fn write(log: Shared) {
-    let session = connected().await;
+    let (session, mut noted) = (connected().await, 0);
     loop {
         let version = log.borrow().begun + 1;
         log.borrow_mut().begun = version;
@@ -117,7 +117,8 @@ async fn write(log: Shared) {
         if session.put_object(&key(), &mut &bytes[..], 0, &|_| {}).await.is_ok() {
             log.borrow_mut().done = version;
         }
-        log.borrow_mut().renewals = session.renewals();
+        log.borrow_mut().renewals += session.renewals() - noted;
+        noted = session.renewals();
         sleep(Duration::from_micros(500)).await;
     }
 }
@@ -221,13 +222,14 @@ fn a_reader_gets_one_version_of_a_long_object_whole() {
 
 /// Replaces the object for ever with versions that no other writer has.
 async fn race(writer: u32, log: Shared) {
-    let session = connected().await;
+    let (session, mut noted) = (connected().await, 0);
     for number in 1.. {
         let bytes = bytes_in(2 * number + writer, RACED_WORDS);
         if session.put_object(&key(), &mut &bytes[..], 0, &|_| {}).await.is_ok() {
             log.borrow_mut().done += 1;
         }
-        log.borrow_mut().renewals = session.renewals();
+        log.borrow_mut().renewals += session.renewals() - noted;
+        noted = session.renewals();
     }
 }
 

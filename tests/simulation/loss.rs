@@ -64,8 +64,8 @@ fn nothing_acknowledged_is_lost_with_a_connection() {
     }
     let count = seeds().take(most).count() as u64;
     println!(
-        "lost connections: {count} seeds, {operations} operations, {} connections lost, \
-         {connections} made, {losses:?}",
+        "lost connections: {count} seeds, {operations} operations, {} disconnects, \
+         {connections} connections, {losses:?}",
         count * CUTS as u64 * LOSSES
     );
     assert!(connections > 4 * count, "hosts hardly ever came back: {connections}");

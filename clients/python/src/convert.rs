@@ -34,6 +34,10 @@ pub(crate) struct Contiguous(PyBuffer<u8>);
 
 impl FromPyObject<'_> for Contiguous {
     fn extract_bound(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // Most keys are `bytes`, and need no view.
+        if object.is_instance_of::<PyBytes>() {
+            return PyBuffer::get(object).map(Self);
+        }
         let view = PyMemoryView::from(object)?;
         if !view.getattr("c_contiguous")?.extract::<bool>()? {
             let why = "the buffer is not C-contiguous: pass a copy of it, such as bytes(buffer)";

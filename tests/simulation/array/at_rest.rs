@@ -55,7 +55,7 @@ pub fn compare(answers: &[Told], is_repaired: bool, known: &mut Shared) {
 }
 
 /// Returns all entries.
-fn copies(media: &[AtRest]) -> Copies {
+pub fn copies(media: &[AtRest]) -> Copies {
     let mut copies = Copies::new();
     for medium in media {
         for key in medium.keys(&[KEY_PREFIX]) {

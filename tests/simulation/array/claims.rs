@@ -10,9 +10,10 @@ use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, claim_key, key};
 use csd_store::object::{self, Error};
 
+use super::Lane;
+use super::at_rest;
 use super::history::{Content, Told};
-use super::host::{self, entries_on, name_of};
-use super::{Lane, pieces};
+use super::host::{self, name_of};
 
 /// A put without parity.
 const UNPROTECTED: Content = 2;
@@ -31,10 +32,10 @@ pub async fn interrupted(array: Array) {
 }
 
 /// Returns true if no two drives hold different entries of one epoch.
-async fn epochs_are_won_once() -> bool {
+fn epochs_are_won_once(lane: &Lane) -> bool {
     let mut held = BTreeMap::new();
-    for medium in pieces::media().await.expect("all drives answer") {
-        for (key, entry) in entries_on(&medium.kv).await.expect("it is read") {
+    for (key, copies) in at_rest::copies(&lane.media_at_rest()) {
+        for entry in copies {
             if *held.entry((key, entry.epoch)).or_insert_with(|| entry.clone()) != entry {
                 return false;
             }
@@ -67,11 +68,11 @@ fn a_reclaim_leaves_the_claims_of_an_entry_that_one_drive_alone_holds() {
     let removed = remove();
     lane.world.heal(lane.hosts[0], lane.drives[0].machine);
     assert!(matches!(removed, Err(Error::Undecided { .. })), "{removed:?}, {reclaimed} claims");
-    assert!(lane.ask(|_| epochs_are_won_once()), "two writers have won one epoch");
+    assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
     // With all drives it is decided.
     remove().expect("removes");
     let found = lane.ask(|array| async move { object::lookup(&array, &name_of(0)).await });
     assert!(matches!(found, Err(Error::Missing { .. })), "{found:?}");
-    assert!(lane.ask(|_| epochs_are_won_once()), "two writers have won one epoch");
+    assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
     assert_eq!((reclaimed, reclaim().expect("reclaims").claims), (0, 0));
 }

@@ -44,16 +44,17 @@ impl Lane {
 
 /// Returns the names of objects with this many parity pieces in a stripe that lack no piece.
 async fn whole(array: &Array, losses: usize, known: &Known) -> Vec<usize> {
-    let (mut whole, media) = (Vec::new(), known.borrow().media_at_rest());
+    let mut complete = Vec::new();
     for name in 0..NAMES {
         let Ok(entry) = object::lookup(array, &name_of(name)).await else { continue };
         let Some((protection, parity)) = entry.protected() else { continue };
         if protection.scheme.parity() == losses && parity.missing.count() == 0 {
-            let sound = Sound::at_rest(&media, &entry).expect("it is protected");
-            whole.extend(sound.is_full().then_some(name));
+            complete.push((name, entry));
         }
     }
-    whole
+    let media = known.borrow().media_at_rest();
+    let is_full = |entry| Sound::at_rest(&media, entry).is_some_and(|sound| sound.is_full());
+    complete.iter().filter(|(_, entry)| is_full(entry)).map(|(name, _)| *name).collect()
 }
 
 /// Reads these objects; returns those that were not read, with the answers.

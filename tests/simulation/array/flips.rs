@@ -88,8 +88,9 @@ struct Target {
 
 /// Returns everything that may be flipped; `None` if a drive cannot be reached.
 async fn targets(array: &Array, known: &Known) -> Option<Vec<Target>> {
+    let sealed = object::list(array).await.ok()?.sealed;
     let (media, mut all) = (known.borrow().media_at_rest(), Vec::new());
-    for entry in object::list(array).await.ok()?.sealed {
+    for entry in sealed {
         let target = |drive, kind, piece, bytes: Vec<u8>| {
             let object = entry.name.clone();
             Target { object, drive, kind, piece, bytes, byte: 0, flipped: 0, places: Vec::new() }

@@ -23,7 +23,7 @@ use csd_store::source::Source;
 
 use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
 use super::medium::AtRest;
-use super::{DRIVES, NAMES, address, at_rest, rebalance, repair};
+use super::{DRIVES, Lane, NAMES, address, at_rest, rebalance, repair};
 
 /// State that the lane, its hosts and the warden share.
 #[derive(Default)]
@@ -74,6 +74,13 @@ impl Shared {
     /// Reads all media as they are at this moment, not through the drives.
     pub fn media_at_rest(&self) -> Vec<AtRest> {
         self.disks.iter().map(AtRest::of).collect()
+    }
+}
+
+impl Lane {
+    /// Reads all media as they are at this moment, not through the drives.
+    pub fn media_at_rest(&self) -> Vec<AtRest> {
+        self.known.borrow().media_at_rest()
     }
 }
 
@@ -290,7 +297,7 @@ pub async fn watch(known: Known) {
 }
 
 /// Returns the catalogue of a drive as its media hold it; `None` if the drive fails.
-pub async fn entries_on(kv: &Kv) -> Option<Vec<(Key, Entry)>> {
+async fn entries_on(kv: &Kv) -> Option<Vec<(Key, Entry)>> {
     let mut entries = Vec::new();
     for key in kv.list_all(&[KEY_PREFIX]).await.ok()? {
         let value = kv.retrieve(&key, 4096).await.ok()?;

@@ -5,7 +5,6 @@
 //! stripe is whole long before the next one, and another host reads all pieces meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::time::Duration;
 
 use csd_store::array::{Array, GUARDED};
@@ -15,7 +14,7 @@ use csd_store::object::{On, PutOptions};
 
 use super::Lane;
 use super::pace::{ask, begin_repair, empty_drive, options_of, put_chunks};
-use super::pieces::{self, Sound};
+use super::pieces::Sound;
 
 const EMPTIED: [usize; 2] = [2, 4];
 /// Chunks of each object.
@@ -41,11 +40,11 @@ async fn put_all(array: Array) -> Vec<Entry> {
 }
 
 /// Reads all pieces.
-async fn lacking(entries: &[Entry]) -> Lacking {
-    let media = pieces::media().await.expect("all drives are up");
+fn lacking(lane: &Lane, entries: &[Entry]) -> Lacking {
+    let media = lane.media_at_rest();
     let mut lacking = Lacking::new();
     for (object, entry) in entries.iter().enumerate() {
-        let sound = Sound::read(&media, entry).await.expect("all drives answer");
+        let sound = Sound::at_rest(&media, entry).expect("it is protected");
         for stripe in 0..sound.stripes.count() {
             let held = sound.pieces.iter().filter(|(of, ..)| *of == stripe).count();
             if held < sound.stripes.pieces(stripe).count() {
@@ -69,16 +68,12 @@ fn early(before: &Lacking, now: &Lacking) -> Vec<(usize, u32)> {
 fn stripes_with_the_least_redundancy_are_repaired_first() {
     let mut lane = Lane::new(0, GUARDED);
     lane.start_drives();
-    let entries = Rc::new(ask(&lane, 0, put_all));
+    let entries = ask(&lane, 0, put_all);
     for index in EMPTIED {
         empty_drive(&mut lane, index);
         ask(&lane, 0, async move |array| rebuild::rebuild(&array, index).await.expect("rebuilds"));
     }
-    let look = || {
-        let entries = Rc::clone(&entries);
-        ask(&lane, 1, async move |_| lacking(&entries).await)
-    };
-    let mut before = look();
+    let mut before = lacking(&lane, &entries);
     for margin in 0..3 {
         let objects = before.iter().filter(|(_, of)| **of == margin).map(|((object, _), _)| object);
         let objects: BTreeSet<_> = objects.collect();
@@ -91,7 +86,7 @@ fn stripes_with_the_least_redundancy_are_repaired_first() {
     while !before.is_empty() {
         assert!(repair.borrow().is_none(), "the repair has ended: {before:?}");
         lane.world.run_for(LOOK);
-        let now = look();
+        let now = lacking(&lane, &entries);
         assert_eq!(early(&before, &now), [], "repaired before others of {now:?}");
         looks += usize::from(now.len() < before.len());
         before = now;

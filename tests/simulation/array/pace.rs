@@ -18,7 +18,7 @@ use csd_store::source::Source;
 
 use super::history::CHUNK_BYTES;
 use super::host::options;
-use super::pieces::{self, Sound};
+use super::pieces::Sound;
 use super::repair::no_limits;
 use super::{Lane, plan};
 use crate::DRIVE_BYTES;
@@ -141,8 +141,8 @@ fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     lane.wait("the repair", || !lane.world.is_running(lane.hosts[0]));
     let found = repair.take().expect("the repair has ended");
     assert!(found.rebuilt > 0 && found.objects == 0, "{found:?}");
-    let sound = ask(&lane, 1, async move |_| Sound::read(&pieces::media().await?, &new).await);
-    assert!(sound.expect("all drives answer").is_full(), "the repair has written to its blocks");
+    let sound = Sound::at_rest(&lane.media_at_rest(), &new).expect("it is protected");
+    assert!(sound.is_full(), "the repair has written to its blocks");
 }
 
 #[test]
@@ -167,6 +167,6 @@ fn a_repair_leaves_stripes_of_an_object_that_was_put_again_since() {
     lane.wait("the repair", || !lane.world.is_running(lane.hosts[0]));
     let found = repair.take().expect("the repair has ended");
     assert!(found.is_whole() && found.objects == 2, "{found:?}");
-    let sound = ask(&lane, 1, async move |_| Sound::read(&pieces::media().await?, &again).await);
-    assert!(sound.expect("all drives answer").is_full());
+    let sound = Sound::at_rest(&lane.media_at_rest(), &again).expect("it is protected");
+    assert!(sound.is_full());
 }

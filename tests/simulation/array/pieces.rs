@@ -1,65 +1,26 @@
-//! The pieces of protected objects, read from the media themselves or with plain commands, and
-//! compared with the scalar code; and values on the media that belong to no object.
+//! The pieces of protected objects, read from the media themselves and compared with the scalar
+//! code; and values on the media that belong to no object.
 
 use std::collections::BTreeSet;
 
-use csd_initiator::{Block, Controller, Kv};
 use csd_kernels::erasure::scalar;
 use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
-use csd_store::array::{Array, BLOCK_NSID, OBJECTS_NSID};
 use csd_store::catalogue::{Entry, Extents, ObjectId, Placement};
 use csd_store::extent::byte_ranges;
 use csd_store::layout::{Layout, Stripes};
 use csd_store::object;
 
+use super::Lane;
 use super::history::CHUNK_BYTES;
-use super::host::options;
 use super::medium::AtRest;
-use super::{DRIVES, address};
+use super::pace::ask;
 
 /// Returns the first byte of a chunk in the block namespace of its drive.
 pub fn first_byte(layout: &Layout, extents: &[Extents], chunk: u32) -> u64 {
     let start = u64::from(layout.local(chunk)) * CHUNK_BYTES;
     let (offset, _) = byte_ranges(&extents[layout.member(chunk)], start, CHUNK_BYTES)[0];
     offset
-}
-
-/// Values and blocks of a drive, by plain commands.
-pub struct Medium {
-    pub kv: Kv,
-    pub block: Block,
-}
-
-/// Connects to the media of all drives; `None` if one cannot be reached.
-pub async fn media() -> Option<Vec<Medium>> {
-    let mut media = Vec::new();
-    for index in 0..DRIVES {
-        let controller = Controller::connect(&address(index), &options()).await.ok()?;
-        let kv = Kv::open(&controller, OBJECTS_NSID).ok()?;
-        media.push(Medium { kv, block: Block::open(&controller, BLOCK_NSID).ok()? });
-    }
-    Some(media)
-}
-
-impl Medium {
-    /// Reads a piece, `Some(None)` if it is missing or damaged; `None` if the drive fails.
-    async fn piece(&self, place: &Place) -> Option<Option<Vec<u8>>> {
-        let read = match place.at {
-            At::Value(key) => {
-                let value = self.kv.retrieve(&key, u32::try_from(CHUNK_BYTES).unwrap()).await;
-                value.map(|value| value.map(|value| value.to_vec()))
-            }
-            At::Blocks(offset) => {
-                let read = self.block.read(offset, usize::try_from(CHUNK_BYTES).unwrap()).await;
-                read.map(|read| Some(read[..place.bytes].to_vec()))
-            }
-        };
-        match read {
-            Ok(piece) => Some(piece),
-            Err(error) => error.status().map(|_| None),
-        }
-    }
 }
 
 impl AtRest {
@@ -145,18 +106,6 @@ impl Sound {
         Some((Self { stripes, pieces: Vec::new() }, places))
     }
 
-    /// Reads the pieces from the drives; `None` if the object is not protected, or a drive cannot
-    /// be reached.
-    pub async fn read(media: &[Medium], entry: &Entry) -> Option<Self> {
-        let (mut sound, places) = Self::places(entry)?;
-        for (stripe, piece, place, sum) in places {
-            let held = media[place.drive].piece(&place).await?;
-            let held = held.filter(|held| crc32c::crc32c(held) == sum);
-            sound.pieces.extend(held.map(|held| (stripe, piece, held)));
-        }
-        Some(sound)
-    }
-
     /// Reads the pieces from the media themselves; `None` if the object is not protected.
     pub fn at_rest(media: &[AtRest], entry: &Entry) -> Option<Self> {
         let (mut sound, places) = Self::places(entry)?;
@@ -223,18 +172,16 @@ impl Sound {
     }
 }
 
-/// Deletes what no entry refers to, and returns what is left of it; `None` if a drive cannot be
-/// reached.
-pub async fn left_after_reclaim(array: &Array, media: &[Medium]) -> Option<Vec<String>> {
-    object::reclaim(array).await.ok()?;
-    let listed = object::list(array).await.ok()?;
-    let entries = listed.sealed.iter().chain(&listed.staged);
-    let known: BTreeSet<ObjectId> = entries.flat_map(Entry::ids).collect();
-    let mut left = Vec::new();
-    for (index, Medium { kv, .. }) in media.iter().enumerate() {
-        left.extend(of_none(index, &kv.list_all(&[]).await.ok()?, &known));
-    }
-    Some(left)
+/// Deletes what no entry refers to, and returns what the media still hold of it.
+pub fn left_after_reclaim(lane: &Lane) -> Vec<String> {
+    let known: BTreeSet<ObjectId> = ask(lane, 1, async |array| {
+        object::reclaim(&array).await.expect("all drives answer");
+        let listed = object::list(&array).await.expect("all drives answer");
+        listed.sealed.iter().chain(&listed.staged).flat_map(Entry::ids).collect()
+    });
+    let media = lane.media_at_rest();
+    let of_drive = |(drive, medium): (usize, &AtRest)| of_none(drive, medium.keys(&[]), &known);
+    media.iter().enumerate().flat_map(of_drive).collect()
 }
 
 /// Returns those of a drive's keys that pieces and page lists of other objects than these have.

@@ -87,13 +87,16 @@ pub async fn all(array: &Array, known: &Known) -> bool {
         before.push((entry.name.clone(), sound.is_enough()));
     }
     let Ok(found) = run(array, &listed.sealed, known).await else { return false };
-    let media = known.borrow().media_at_rest();
+    let mut after = Vec::new();
     for (name, is_enough) in before {
-        let entry = match object::lookup(array, &name).await {
-            Ok(entry) => entry,
-            Err(Error::Missing { .. }) => continue,
+        match object::lookup(array, &name).await {
+            Ok(entry) => after.push((name, is_enough, entry)),
+            Err(Error::Missing { .. }) => {}
             Err(_) => return false,
-        };
+        }
+    }
+    let media = known.borrow().media_at_rest();
+    for (name, is_enough, entry) in after {
         let sound = Sound::at_rest(&media, &entry).expect("it is protected");
         let is_missing = found.missing.iter().any(|missing| missing.object == name);
         if sound.is_full() == is_missing || (is_enough && is_missing) {

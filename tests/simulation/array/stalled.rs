@@ -20,7 +20,7 @@ use csd_store::source::Source;
 use super::history::CHUNK_BYTES;
 use super::host::read;
 use super::pace::{EMPTIED, Told, ask, begin, empty, options_of};
-use super::pieces::{self, Sound, left_after_reclaim};
+use super::pieces::{Sound, left_after_reclaim};
 use super::repair::no_limits;
 use super::{DRIVES, Lane, plan};
 use crate::words::words;
@@ -80,16 +80,14 @@ fn part<T: 'static>(
 /// Checks that the media have all pieces, and that nothing that was held back has left others.
 fn check(lane: &Lane) {
     lane.world.run_for(LATE);
-    ask(lane, 1, async |array| {
-        let entry = object::lookup(&array, NAME).await.expect("it is there");
-        assert_eq!(missing(&entry), 0, "pieces stand in the entry as missing");
-        let media = pieces::media().await.expect("all drives are up");
-        let sound = Sound::read(&media, &entry).await.expect("all drives answer");
-        assert!(sound.is_full(), "pieces are lacking");
-        assert!(sound.differences(&entry, &content()).is_empty());
-        let left = left_after_reclaim(&array, &media).await.expect("all drives answer");
-        assert!(left.is_empty(), "{left:?}");
-    });
+    let entry = ask(lane, 1, async |array| object::lookup(&array, NAME).await);
+    let entry = entry.expect("it is there");
+    assert_eq!(missing(&entry), 0, "pieces stand in the entry as missing");
+    let sound = Sound::at_rest(&lane.media_at_rest(), &entry).expect("it is protected");
+    assert!(sound.is_full(), "pieces are lacking");
+    assert!(sound.differences(&entry, &content()).is_empty());
+    let left = left_after_reclaim(lane);
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// Returns the number of pieces that the entry says are missing.

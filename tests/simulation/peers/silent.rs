@@ -15,8 +15,7 @@ const SIZE: usize = 200_000;
 /// Time in which everything that was held back has arrived.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A task of drive 0, which gets its source from drive 1 or sends it there. Targets have this
-/// number.
+/// A task of drive 0, which gets its source from drive 1 or sends it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     From,
@@ -24,6 +23,7 @@ enum Way {
 }
 
 impl Way {
+    /// Returns a task whose targets have this number.
     fn task(self, number: u32) -> Task {
         let (source, targets): (u8, &[u8]) = match self {
             Self::From => (1, &[0]),
