@@ -41,6 +41,15 @@ pub fn core_count() -> usize {
     current().peers.len()
 }
 
+/// Returns the class of the task that runs, and [`Class::System`] outside of tasks.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn class() -> Class {
+    current().polled.get()
+}
+
 /// Returns the name of this core's back end: `uring`, `epoll` or `sim`.
 ///
 /// # Panics
@@ -240,6 +249,8 @@ pub(crate) struct Core {
     /// Messages of this turn, by the core they go to.
     outbox: RefCell<Vec<Vec<Message>>>,
     outbox_used: Cell<bool>,
+    /// Class of the task that is being polled.
+    polled: Cell<Class>,
     /// Buffer reused between turns.
     taken: RefCell<Inbox>,
     /// At most one value of each type; see [`set_core_local`].
@@ -259,6 +270,7 @@ impl Core {
             tasks: RefCell::default(),
             ready: Ready::default(),
             outbox_used: Cell::new(false),
+            polled: Cell::new(Class::System),
             taken: RefCell::default(),
             locals: RefCell::default(),
         })
@@ -294,7 +306,9 @@ impl Core {
     pub(crate) fn poll_ready(&self, position: usize) -> Option<Class> {
         let key = self.ready.take(position)?;
         let (mut future, waker) = self.tasks.borrow_mut().begin(key)?;
+        self.polled.set(key.class);
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        self.polled.set(Class::System);
         let ended = match polled {
             Poll::Ready(()) => {
                 let left = self.tasks.borrow_mut().remove(key);

@@ -70,7 +70,7 @@ pub use compute_thread::{
 };
 pub use config::Config;
 pub use core::{
-    CoreGone, CoreId, backend_name, busy, call, core_count, core_id, core_local, post,
+    CoreGone, CoreId, backend_name, busy, call, class, core_count, core_id, core_local, post,
     random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
 pub use csd_buffer::{ALIGNMENT, Buffer};

@@ -5,10 +5,37 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use csd_reactor::{BackendKind, Class, CoreId, busy, spawn, yield_now};
+use csd_reactor::{
+    BackendKind, Class, CoreId, busy, call, class, core_local, set_core_local, spawn, yield_now,
+};
 
 everywhere! {
     tasks_that_yield_do_not_starve: 1;
+    a_task_knows_its_class: 2;
+}
+
+async fn a_task_knows_its_class(core: CoreId) {
+    let ended = Rc::new(Cell::new(false));
+    if core == CoreId(1) {
+        set_core_local(Rc::clone(&ended));
+        while !ended.get() {
+            yield_now().await;
+        }
+        return;
+    }
+    for of in [Class::Foreground, Class::Tunnel, Class::Background, Class::System] {
+        let looks = async move {
+            let before = class();
+            yield_now().await;
+            (before, class(), call(CoreId(1), class(), || async { class() }).await)
+        };
+        assert_eq!(spawn(of, looks).await, (of, of, Ok(of)));
+    }
+    // The other core may not have begun yet.
+    let end = || async { core_local::<Cell<bool>>().map(|ended| ended.set(true)) };
+    while call(CoreId(1), Class::System, end).await.expect("it waits").is_none() {
+        yield_now().await;
+    }
 }
 
 async fn tasks_that_yield_do_not_starve(_core: CoreId) {

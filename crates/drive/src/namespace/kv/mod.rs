@@ -44,8 +44,8 @@ use std::time::Duration;
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::{
-    Buffer, Class, CoreId, Semaphore, call, core_count, core_id, core_local, set_core_local, sleep,
-    spawn,
+    Buffer, Class, CoreId, Semaphore, call, class, core_count, core_id, core_local, set_core_local,
+    sleep, spawn,
 };
 
 use crate::error::{Access, Error, MediaError};
@@ -135,7 +135,7 @@ impl Kv {
     }
 
     /// Runs `ask` with a shard on the core that owns it: at once on this core, by a message on
-    /// another.
+    /// another, where it has the class of the task that asks.
     async fn on_owner<T, F>(
         &self,
         number: usize,
@@ -152,7 +152,7 @@ impl Kv {
             let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
             ask(Rc::clone(here.shard(number))).await
         };
-        call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+        call(owner(number), class(), there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
     }
 
     /// Seals the segments of this core's shards when the drive stops, so that the next start knows

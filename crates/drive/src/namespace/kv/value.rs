@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, core_id, core_local, post};
+use csd_reactor::{Buffer, class, core_id, core_local, post};
 
 use super::record::{EntryKey, Record, RecordHeader, value_offset};
 use super::segments::Segments;
@@ -60,7 +60,7 @@ impl Drop for Pin {
             unpin();
         } else {
             // A core that is gone has no segment to release.
-            let _ = post(owner(shard), Class::Foreground, unpin);
+            let _ = post(owner(shard), class(), unpin);
         }
     }
 }
