@@ -140,7 +140,7 @@ fn a_flipped_bit_in_a_value_is_an_error_and_never_wrong_data() {
             for number in (0..16).cycle().take(96) {
                 // A host may want a part of a value only: it is as sure of that.
                 let size = u32::try_from(length(number)).unwrap() / (1 + number % 3);
-                let sqe = kv::retrieve(3, &key(number), size.max(1));
+                let sqe = kv::retrieve(3, &key(number), size.max(1), 0);
                 match controller.submit(sqe, Vec::new(), size.max(1)).await {
                     Ok(reply) => {
                         let expected = content(number, length(number));

@@ -218,7 +218,7 @@ impl Single {
     /// # Errors
     /// If it fails; the key is not there.
     pub fn retrieve_ns(&mut self, key: &Key, most: u32) -> Result<u64, Error> {
-        self.exchange(kv::retrieve(self.target.nsid, key, most), most).map(|(_, ns)| ns)
+        self.exchange(kv::retrieve(self.target.nsid, key, most, 0), most).map(|(_, ns)| ns)
     }
 
     /// Lists keys from `from` on, as many as `most` bytes hold. Returns the length of the list,

@@ -2,9 +2,8 @@
 //!
 //! Keys and values are opaque. Invariant: an absent key is an answer, not an error.
 
-use csd_nvme::capsule::Sqe;
 use csd_nvme::identify::{Cns, IDENTIFY_BYTES, IdentifyKvNamespace, identify};
-use csd_nvme::kv::{self, Key, KeyList, KvCommand};
+use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
@@ -83,7 +82,7 @@ impl Kv {
         let mut size = size_max.clamp(1, most);
         let mut whole = 0;
         for _ in 0..RETRIEVES_MAX {
-            let sqe = kv::retrieve(self.nsid, key, size);
+            let sqe = kv::retrieve(self.nsid, key, size, 0);
             let reply = self.controller.submit(sqe, Vec::new(), size).await;
             let Some(reply) = existing(reply)? else { return Ok(None) };
             whole = reply.result & 0xFFFF_FFFF;
@@ -120,9 +119,7 @@ impl Kv {
         size: u32,
         options: u8,
     ) -> Result<Option<(Buffer, u64)>, Error> {
-        let mut command = KvCommand::from_bytes(*kv::retrieve(self.nsid, key, size).as_bytes());
-        command.set_options(options);
-        let sqe = Sqe::from_bytes(*command.as_bytes());
+        let sqe = kv::retrieve(self.nsid, key, size, options);
         let reply = self.controller.submit(sqe, Vec::new(), size).await;
         let Some(reply) = existing(reply)? else { return Ok(None) };
         let whole = reply.result & 0xFFFF_FFFF;

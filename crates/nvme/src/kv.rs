@@ -193,9 +193,9 @@ pub fn store(nsid: u32, key: &Key, size: u32, options: u8) -> Sqe {
 }
 
 /// Returns Retrieve of at most `size` bytes of the value of `key`; the completion's dword 0 gives
-/// its whole size.
-pub fn retrieve(nsid: u32, key: &Key, size: u32) -> Sqe {
-    command(Kv::RETRIEVE, nsid, Some(key), size, 0)
+/// its whole size. `options` are `RETRIEVE_*`.
+pub fn retrieve(nsid: u32, key: &Key, size: u32, options: u8) -> Sqe {
+    command(Kv::RETRIEVE, nsid, Some(key), size, options)
 }
 
 /// Returns List of keys from `from` on into a buffer of `size` bytes.

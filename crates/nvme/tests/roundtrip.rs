@@ -72,7 +72,7 @@ proptest! {
         let parse = |sqe: Sqe| kv::Command::parse(&sqe);
         let store = kv::store(nsid, &key, size, kv::STORE_IF_ABSENT);
         prop_assert_eq!(parse(store), Ok(Store { key, size, options: kv::STORE_IF_ABSENT }));
-        prop_assert_eq!(parse(kv::retrieve(nsid, &key, size)), Ok(Retrieve { key, size }));
+        prop_assert_eq!(parse(kv::retrieve(nsid, &key, size, 0)), Ok(Retrieve { key, size }));
         let list = List { from: Some(key), size };
         prop_assert_eq!(parse(kv::list(nsid, Some(&key), size)), Ok(list));
         prop_assert_eq!(parse(kv::delete(nsid, &key)), Ok(Delete(key)));
@@ -86,7 +86,7 @@ proptest! {
                                                dwords in any::<[u32; 2]>()) {
         let commands = [
             kv::store(2, &key, size, kv::STORE_IF_ABSENT),
-            kv::retrieve(2, &key, size),
+            kv::retrieve(2, &key, size, 0),
             kv::list(2, Some(&key), size),
             kv::delete(2, &key),
             kv::exist(2, &key),
