@@ -212,6 +212,12 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The object was moved to other drives while it was being read.
+    #[error("object {name:?} was moved to other drives while it was read: read it again")]
+    Moved {
+        /// The name.
+        name: String,
+    },
     /// A signal has interrupted a command.
     #[error("interrupted")]
     Stopped,

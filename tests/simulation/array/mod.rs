@@ -34,6 +34,7 @@ mod host;
 mod least_first;
 mod listed;
 mod medium;
+mod moved;
 mod own_blocks;
 mod pace;
 mod pieces;

@@ -65,8 +65,9 @@ pub struct Got {
 /// Writes the object that `entry` describes to `sink`.
 ///
 /// # Errors
-/// [`Error::Removed`] when it was removed in the meantime; [`Error::Lost`] when more of it is lost
-/// than its parity covers; [`Error::Digest`] when the content differs from that of the put;
+/// [`Error::Removed`] or [`Error::Moved`] when it was in the meantime, in the second case if it
+/// cannot be read where it is now either; [`Error::Lost`] when more of it is lost than its parity
+/// covers; [`Error::Digest`] when the content differs from that of the put;
 /// [`Error::Input`] when elements without a `.npy` type are requested as an array; an error of the
 /// drives or the sink.
 pub async fn get(
@@ -95,14 +96,15 @@ pub async fn get(
     }
 }
 
-/// Returns [`Error::Removed`] if the object was removed, and `error` otherwise: its chunks may be
-/// missing or overwritten because of that.
+/// Returns [`Error::Removed`] if the object was removed, [`Error::Moved`] if it is on other drives
+/// now, and `error` otherwise: its chunks may be missing or overwritten because of that.
 pub(crate) async fn or_removed(array: &Array, entry: &Entry, error: Error) -> Error {
     if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. } | Error::Lost { .. }) {
         return error;
     }
     match lookup(array, &entry.name).await {
         Ok(now) if now.id == entry.id => error,
+        Ok(now) if now.is_copy_of(entry) => Error::Moved { name: entry.name.clone() },
         Ok(_) | Err(Error::Missing { .. }) => Error::Removed { name: entry.name.clone() },
         Err(_) => error,
     }
