@@ -42,15 +42,22 @@ impl Compute {
     /// # Errors
     /// [`Error::Protocol`] if the list is malformed; else any of a command's.
     pub async fn programs(&self) -> Result<Vec<ProgramDescriptor>, Error> {
-        let header = self.program_list(PROGRAM_LIST_HEADER_BYTES).await?;
         let malformed = || self.controller.protocol("its list of programs is malformed");
-        let count = header.first_chunk().map(|count| u32::from_le_bytes(*count));
-        let count = count.ok_or_else(malformed)? as usize;
-        if count > PROGRAMS_MAX {
-            return Err(malformed());
+        let mut count = 0;
+        // Others may load programs between two reads: then it is longer than it was.
+        loop {
+            let bytes = PROGRAM_LIST_HEADER_BYTES + count * ProgramDescriptor::SIZE;
+            let data = self.program_list(bytes).await?;
+            let now = data.first_chunk().map(|count| u32::from_le_bytes(*count));
+            let now = now.ok_or_else(malformed)? as usize;
+            if now > PROGRAMS_MAX {
+                return Err(malformed());
+            }
+            if now <= count {
+                return parse_program_list(&data).ok_or_else(malformed);
+            }
+            count = now;
         }
-        let bytes = PROGRAM_LIST_HEADER_BYTES + count * ProgramDescriptor::SIZE;
-        parse_program_list(&self.program_list(bytes).await?).ok_or_else(malformed)
     }
 
     async fn program_list(&self, bytes: usize) -> Result<Buffer, Error> {

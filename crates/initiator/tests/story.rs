@@ -213,6 +213,18 @@ fn blocks_with_digests() {
 }
 
 #[test]
+fn a_list_of_programs_that_grows_between_two_reads_is_read_again() {
+    in_worlds(&Behaviour::default(), |address, drive| {
+        Box::pin(async move {
+            drive.loads.set(3);
+            let controller = Controller::connect(&address, &Options::default()).await.unwrap();
+            let compute = Compute::open(&controller, COMPUTE_NSID).unwrap();
+            assert_eq!(compute.programs().await.unwrap().len(), 5);
+        })
+    });
+}
+
+#[test]
 fn programs_and_executions() {
     everywhere(&Behaviour::default(), |address, _drive| {
         Box::pin(async move {

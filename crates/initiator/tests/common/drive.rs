@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use csd_nvme::capsule::Sqe;
-use csd_nvme::compute::{self, device_defined};
+use csd_nvme::compute::{self, ProgramDescriptor, device_defined};
 use csd_nvme::controller::{Backing, Controller, Namespace, NamespaceKind, Subsystem};
 use csd_nvme::execute::Execution;
 use csd_nvme::kv::{self, Key, KeyList};
@@ -107,6 +107,9 @@ pub struct Drive {
     /// I/O commands by queue id.
     pub commands: RefCell<BTreeMap<u16, u32>>,
     pub absent_is_error: Cell<bool>,
+    /// Programs that another host has loaded; after each look it loads one more, up to `loads`.
+    pub loaded: Cell<u16>,
+    pub loads: Cell<u16>,
 }
 
 impl Drive {
@@ -145,6 +148,8 @@ impl Drive {
             keep_alives: Cell::default(),
             commands: RefCell::default(),
             absent_is_error: Cell::new(true),
+            loaded: Cell::default(),
+            loads: Cell::default(),
         }
     }
 
@@ -257,5 +262,10 @@ impl Backing for Drive {
     }
     fn set_absent_delete_is_error(&self, _nsid: u32, error: bool) {
         self.absent_is_error.set(error);
+    }
+    fn loaded_programs(&self) -> Vec<(u16, ProgramDescriptor)> {
+        let loaded = self.loaded.get();
+        self.loaded.set(self.loads.get().min(loaded + 1));
+        (2..2 + loaded).map(|index| (index, device_defined(index.into(), "loaded"))).collect()
     }
 }
