@@ -173,7 +173,7 @@ impl Objects {
         let entry = entry.clone();
         self.run(async move |array: &Array| {
             let digest = object::Error::Digest { name: entry.name.clone() };
-            Err(object::or_removed(array, &entry, digest).await)
+            Err(object::removed_or_moved(array, &entry, digest).await)
         })
     }
 

@@ -1,19 +1,16 @@
 //! A host reads an object that another one has moved to other drives, by the entry from before.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use csd_kernels::ElementType;
 use csd_store::array::GUARDED;
 use csd_store::catalogue::Entry;
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Error, On, PutOptions};
-use csd_store::source::Source;
 
 use super::Lane;
 use super::history::CHUNK_BYTES;
 use super::host::read;
-use super::pace::{ask, options_of};
+use super::pace::{ask, options_of, put_bytes};
 use super::rebalance::{aligned, no_limits, voters};
 use crate::words::words;
 
@@ -30,8 +27,6 @@ fn content() -> Vec<u8> {
 /// Puts the object on four drives, of which it survives the loss of two.
 fn put(lane: &Lane, on: On) -> Entry {
     ask(lane, 0, async move |array| {
-        let source = Box::new(std::io::Cursor::new(content()));
-        let source = Source::raw("bytes", source, ElementType::Bytes);
         let options = PutOptions {
             on,
             arrange: Arrange::Spread,
@@ -39,8 +34,7 @@ fn put(lane: &Lane, on: On) -> Entry {
             protect: Some(Scheme::new(2, 2).unwrap()),
             ..options_of(NAME)
         };
-        let progress: object::Progress = Arc::new(|_| {});
-        object::put(&array, source, &options, &progress).await.expect("puts").entry
+        put_bytes(&array, &options, content()).await
     })
 }
 

@@ -89,6 +89,11 @@ pub(super) async fn put_chunks(
     chunks: u64,
 ) -> Entry {
     let bytes = vec![byte; usize::try_from(chunks * CHUNK_BYTES).unwrap()];
+    put_bytes(array, options, bytes).await
+}
+
+/// Puts an object of these bytes; returns its entry.
+pub(super) async fn put_bytes(array: &Array, options: &PutOptions, bytes: Vec<u8>) -> Entry {
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let progress: object::Progress = Arc::new(|_| {});
     object::put(array, source, options, &progress).await.expect("puts").entry

@@ -9,17 +9,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_initiator::Options;
-use csd_kernels::ElementType;
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Encode, On, PutOptions};
 use csd_store::repair::{self, Limits};
-use csd_store::source::Source;
 
 use super::history::CHUNK_BYTES;
 use super::host::read;
-use super::pace::{EMPTIED, Told, ask, begin, empty, options_of};
+use super::pace::{EMPTIED, Told, ask, begin, empty, options_of, put_bytes};
 use super::pieces::{Sound, left_after_reclaim};
 use super::repair::no_limits;
 use super::{DRIVES, Lane, plan};
@@ -45,12 +43,9 @@ async fn connect() -> Array {
 /// Puts the object; protected if it is spread and not `plain`.
 fn put(lane: &Lane, on: On, arrange: Arrange, plain: bool) -> Entry {
     ask(lane, 0, async move |array| {
-        let source = Box::new(std::io::Cursor::new(content()));
-        let source = Source::raw("bytes", source, ElementType::Bytes);
         let mut options = PutOptions { on, arrange, ..options_of(NAME) };
         options.protect = options.protect.filter(|_| !plain);
-        let progress: object::Progress = Arc::new(|_| {});
-        object::put(&array, source, &options, &progress).await.expect("puts").entry
+        put_bytes(&array, &options, content()).await
     })
 }
 

@@ -1,18 +1,38 @@
-//! Readers of an object that is moved to other drives meanwhile go on with the copy.
+//! Objects that are moved to other drives, or removed, while they are read: a reader goes on with
+//! the copy, or says which of the two it was.
 
 use super::{Error, lookup};
 use crate::array::Array;
-use crate::catalogue::{Entry, State};
+use crate::catalogue::Entry;
 
 /// Returns the entry of an object that was moved since `entry` was read, in the same chunks; `None`
 /// if it was not.
 pub async fn moved(array: &Array, entry: &Entry) -> Option<Entry> {
     let now = lookup(array, &entry.name).await.ok()?;
-    (now.id != entry.id && now.state == State::Sealed && now.is_copy_of(entry)).then_some(now)
+    is_moved(entry, &now).then_some(now)
 }
 
 /// Returns what [`moved`] does, if `error` can be due to that.
 pub(super) async fn after(array: &Array, entry: &Entry, error: &Error) -> Option<Entry> {
     let can_be = error.is_of_piece() || matches!(error, Error::Digest { .. } | Error::Lost { .. });
     if can_be { moved(array, entry).await } else { None }
+}
+
+/// Returns [`Error::Removed`] if the object was removed, [`Error::Moved`] if it is on other drives
+/// now, and `error` otherwise: its chunks may be missing or overwritten because of that.
+pub(crate) async fn removed_or_moved(array: &Array, entry: &Entry, error: Error) -> Error {
+    if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. } | Error::Lost { .. }) {
+        return error;
+    }
+    match lookup(array, &entry.name).await {
+        Ok(now) if now.id == entry.id => error,
+        Ok(now) if is_moved(entry, &now) => Error::Moved { name: entry.name.clone() },
+        Ok(_) | Err(Error::Missing { .. }) => Error::Removed { name: entry.name.clone() },
+        Err(_) => error,
+    }
+}
+
+/// Says whether the object that has the name `now` is the one of `entry` on other drives.
+fn is_moved(entry: &Entry, now: &Entry) -> bool {
+    now.id != entry.id && now.is_copy_of(entry)
 }

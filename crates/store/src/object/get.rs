@@ -15,7 +15,7 @@ use csd_reactor::{Buffer, Class, Compute, Job, JoinHandle, compute_fn, spawn};
 use super::chunk::{not_stored, read_chunk, read_front};
 use super::follow;
 use super::pieces::Pieces;
-use super::{Error, Progress, WINDOW, lookup};
+use super::{Error, Progress, WINDOW};
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::layout::Layout;
@@ -92,21 +92,7 @@ pub async fn get(
     drop(reader);
     match copied {
         Ok((sink, lost)) => Ok(Got { entry: Rc::unwrap_or_clone(entry), sink, lost, warnings }),
-        Err(error) => Err(or_removed(array, &entry, error).await),
-    }
-}
-
-/// Returns [`Error::Removed`] if the object was removed, [`Error::Moved`] if it is on other drives
-/// now, and `error` otherwise: its chunks may be missing or overwritten because of that.
-pub(crate) async fn or_removed(array: &Array, entry: &Entry, error: Error) -> Error {
-    if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. } | Error::Lost { .. }) {
-        return error;
-    }
-    match lookup(array, &entry.name).await {
-        Ok(now) if now.id == entry.id => error,
-        Ok(now) if now.is_copy_of(entry) => Error::Moved { name: entry.name.clone() },
-        Ok(_) | Err(Error::Missing { .. }) => Error::Removed { name: entry.name.clone() },
-        Err(_) => error,
+        Err(error) => Err(follow::removed_or_moved(array, &entry, error).await),
     }
 }
 

@@ -58,7 +58,7 @@ pub use way::{Account, Encode, Model, Moved};
 
 pub(crate) use chunk::{read_chunk, read_front};
 pub(crate) use draft::{Draft, Shape};
-pub(crate) use get::or_removed;
+pub(crate) use follow::removed_or_moved;
 pub(crate) use pieces::Pieces;
 pub(crate) use reclaim::objects_on;
 pub(crate) use remove::sweep_ids;

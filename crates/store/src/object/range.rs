@@ -12,7 +12,6 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::chunk::read_chunk;
 use super::follow;
-use super::get::or_removed;
 use super::pieces::Pieces;
 use super::{Error, WINDOW};
 use crate::array::Array;
@@ -21,8 +20,8 @@ use crate::catalogue::Entry;
 /// Returns these bytes of the object that `entry` describes; fewer if it ends before.
 ///
 /// # Errors
-/// [`Error::Removed`] when it was removed in the meantime; [`Error::Corrupt`]; an error of the
-/// drives.
+/// [`Error::Removed`] when it was removed in the meantime, [`Error::Moved`] when it was moved and
+/// cannot be read where it is now either; [`Error::Corrupt`]; an error of the drives.
 pub async fn read(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec<u8>, Error> {
     let end = bytes.end.min(entry.bytes);
     if bytes.start >= end {
@@ -32,7 +31,7 @@ pub async fn read(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec
         Ok(read) => Ok(read),
         Err(error) => match follow::after(array, entry, &error).await {
             Some(moved) => copy(array, &moved, bytes.start..end).await,
-            None => Err(or_removed(array, entry, error).await),
+            None => Err(follow::removed_or_moved(array, entry, error).await),
         },
     }
 }
