@@ -162,9 +162,13 @@ impl Simulation {
 
     /// Starts the drive; the cell becomes true when hosts can connect.
     fn start_drive(&self) -> Rc<Cell<bool>> {
+        self.start_drive_on(Media::Volatile(Arc::clone(&self.disk)))
+    }
+
+    /// Starts the drive on this medium, which is its disk, perhaps with faults.
+    fn start_drive_on(&self, media: Media) -> Rc<Cell<bool>> {
         let ready = Rc::new(Cell::new(false));
-        let (media, split) = (Media::Volatile(Arc::clone(&self.disk)), self.split);
-        let (is_new, told) = (!self.formatted, Rc::clone(&ready));
+        let (is_new, told, split) = (!self.formatted, Rc::clone(&ready), self.split);
         let slot = Rc::clone(&self.shared);
         let volatile_cache = self.volatile_cache;
         let kv_index = self.index.replace(lives::other(self.index.get()));

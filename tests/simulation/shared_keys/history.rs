@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use csd_drive::media::Losses;
 
+use super::failing::{Failing, Injections};
 use super::linear::{self, Ask, Content, EMPTY, Operation, Told};
 use super::{CONNECTIONS, KEYS};
 use crate::Lived;
@@ -22,11 +23,16 @@ pub(super) struct Met {
     /// Changes without an answer, and those of them whose value was read.
     pub(super) lost_answers: u64,
     pub(super) lost_and_read: u64,
+    /// Commands that ended in an error of the disk: changes, reads, and lists for each key.
+    pub(super) failed_changes: u64,
+    pub(super) failed_reads: u64,
     pub(super) lost_connections: u64,
     pub(super) cuts: u64,
     pub(super) cuts_in_recovery: u64,
     /// Sectors and writes in all of them.
     pub(super) losses: Losses,
+    /// Faults of the disk while the drive ran.
+    pub(super) injections: Injections,
     pub(super) lived: Lived,
 }
 
@@ -40,10 +46,13 @@ impl Met {
         }
         self.lost_answers += other.lost_answers;
         self.lost_and_read += other.lost_and_read;
+        self.failed_changes += other.failed_changes;
+        self.failed_reads += other.failed_reads;
         self.lost_connections += other.lost_connections;
         self.cuts += other.cuts;
         self.cuts_in_recovery += other.cuts_in_recovery;
         self.losses.add(other.losses);
+        self.injections.add(&other.injections);
         self.lived.add(other.lived);
     }
 }
@@ -65,6 +74,8 @@ pub(super) struct History {
     contents: Content,
     /// True to store values so long that the log must be cleaned.
     pub(super) is_heavy: bool,
+    /// Faults of the disk, in a run in which it has some.
+    pub(super) failing: Option<Failing>,
     pub(super) met: Met,
     pub(super) failure: Option<String>,
     pub(super) is_over: bool,
@@ -106,6 +117,17 @@ impl History {
                 *count += u64::from(told == kind);
             }
         }
+    }
+
+    /// Notes that the disk failed. A change has taken place by now, or it never does: until the drive
+    /// knows which, it answers nobody.
+    pub(super) fn failed(&mut self, number: usize) {
+        let event = self.event();
+        let operation = &mut self.noted[number].operation;
+        operation.end = operation.end.min(event);
+        let is_change = operation.ask.is_change();
+        let Met { failed_changes, failed_reads, .. } = &mut self.met;
+        *(if is_change { failed_changes } else { failed_reads }) += 1;
     }
 
     /// Notes that nothing that was asked so far takes place any more: on one connection, or on all.

@@ -1,17 +1,20 @@
 //! Several hosts with several connections race on the same few keys of one drive, while connections
-//! are lost, the power is cut, and the log is cleaned: each key is linearisable.
+//! are lost, the power is cut, the log is cleaned, and the disk fails: each key is linearisable.
 //!
 //! An acknowledged change survives every fault. A command without an answer takes place at most
 //! until the drive has dropped it: until the power is cut, or until its host is connected again,
 //! because the drive lets a host in only when nothing of its lost queues goes on.
 
+mod failing;
 mod history;
 mod linear;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::media::Media;
 use csd_initiator::{Address, Controller, Error, Kv, Options};
 use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_IF_NEWER};
 use csd_nvme::status::Status;
@@ -21,6 +24,7 @@ use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 use crate::lives::keys_in;
 use crate::words::words;
 use crate::{DRIVE, NQN, Simulation, seeds};
+use failing::Failing;
 use history::{Met, Shared};
 use linear::{Ask, Content, EMPTY, Told, When, has_version};
 
@@ -110,16 +114,19 @@ async fn send(kv: &Kv, key: &Key, ask: Ask, known: &Shared) -> Result<Told, Erro
     }
 }
 
-/// Returns what an answer says; an error if there is none.
-fn told(answer: Result<Told, Error>, known: &Shared) -> Result<Told, ()> {
+/// Returns what an answer says, nothing if the disk failed; an error if there is none.
+fn told(answer: Result<Told, Error>, known: &Shared) -> Result<Option<Told>, ()> {
     let error = match answer {
-        Ok(told) => return Ok(told),
+        Ok(told) => return Ok(Some(told)),
         Err(error) => error,
     };
     match error.status() {
-        Some(Status::KEY_EXISTS) => return Ok(Told::Exists),
-        Some(Status::KEY_DOES_NOT_EXIST) => return Ok(Told::Missing),
-        Some(Status::NOT_NEWER) => return Ok(Told::NotNewer),
+        Some(Status::KEY_EXISTS) => return Ok(Some(Told::Exists)),
+        Some(Status::KEY_DOES_NOT_EXIST) => return Ok(Some(Told::Missing)),
+        Some(Status::NOT_NEWER) => return Ok(Some(Told::NotNewer)),
+        Some(
+            Status::WRITE_FAULT | Status::NAMESPACE_WRITE_PROTECTED | Status::UNRECOVERED_ERROR,
+        ) if known.borrow().failing.is_some() => return Ok(None),
         None if matches!(error, Error::Lost { .. } | Error::Closed { .. }) => {}
         _ => drop(known.borrow_mut().failure.get_or_insert(error.to_string())),
     }
@@ -136,8 +143,10 @@ async fn ask_one(
 ) -> Result<(), ()> {
     let number = known.borrow_mut().begin(connection, key_number, ask);
     let answer = send(&stores[key_number % 2], &key(key_number), ask, known).await;
-    let told = told(answer, known)?;
-    known.borrow_mut().answered(number, told);
+    match told(answer, known)? {
+        Some(told) => known.borrow_mut().answered(number, told),
+        None => known.borrow_mut().failed(number),
+    }
     Ok(())
 }
 
@@ -152,8 +161,12 @@ async fn list(stores: &[Kv; 2], connection: usize, nsid: usize, known: &Shared) 
         Ok(keys) => listed = keys,
         Err(error) => answer = Err(error),
     }
-    told(answer, known)?;
+    let is_told = told(answer, known)?.is_some();
     let mut known = known.borrow_mut();
+    if !is_told {
+        asked.iter().for_each(|(number, _)| known.failed(*number));
+        return Ok(());
+    }
     for (number, key) in asked {
         let before = listed.len();
         listed.retain(|other| *other != key);
@@ -223,11 +236,12 @@ async fn read_all(address: Address, known: Shared) -> Result<(), ()> {
 
 impl Simulation {
     /// Lets hosts race through faults; returns what they met.
-    fn share_keys(mut self, seed: u64) -> Result<Met, String> {
+    fn share_keys(mut self, seed: u64, failing: Option<Failing>) -> Result<Met, String> {
         // The shortest log, so that it is cleaned soon.
         self.split.kv_percent = 15;
         let known = Shared::default();
         known.borrow_mut().is_heavy = seed % 5 == 4;
+        known.borrow_mut().failing = failing;
         let hosts: Vec<MachineId> =
             (0..HOSTS).map(|number| self.racing_host(number, &known)).collect();
         self.power_on(&known);
@@ -250,6 +264,8 @@ impl Simulation {
             self.wait("a host", || !self.world.is_running(host));
         }
         self.power_cut(&known);
+        // Then the disk is sound.
+        known.borrow_mut().failing = None;
         self.power_on(&known);
         let of_host = Rc::clone(&known);
         let read = self.on_host(move |address, _| read_all(address, Rc::clone(&of_host)));
@@ -283,28 +299,39 @@ impl Simulation {
 
     /// Starts the drive; sometimes the power goes again during recovery.
     fn power_on(&mut self, known: &Shared) {
-        let mut ready = self.start_drive();
+        let start = |simulation: &Self| {
+            let mut media = Media::Volatile(Arc::clone(&simulation.disk));
+            if let Some(failing) = &mut known.borrow_mut().failing {
+                media = failing.disk(media, simulation.world.random_u64());
+            }
+            simulation.start_drive_on(media)
+        };
+        let mut ready = start(self);
         while self.formatted && self.draw(0..3) == 0 {
             self.world.run_for(Duration::from_micros(self.draw(0..10_000)));
             known.borrow_mut().met.cuts_in_recovery += u64::from(!ready.get());
             self.power_cut(known);
-            ready = self.start_drive();
+            ready = start(self);
         }
         self.wait("recovery", || ready.get());
         self.formatted = true;
+        known.borrow().failing.iter().for_each(Failing::begin);
     }
 
     fn power_cut(&mut self, known: &Shared) {
         self.cut();
-        known.borrow_mut().met.cuts += 1;
-        known.borrow_mut().dropped(None);
+        let mut known = known.borrow_mut();
+        let injections = known.failing.as_mut().map(Failing::ended).unwrap_or_default();
+        known.met.injections.add(&injections);
+        known.met.cuts += 1;
+        known.dropped(None);
     }
 }
 
 #[test]
 fn keys_of_several_hosts_are_linearisable() {
     let runs = seeds::each(seeds::seeds(), |seed| {
-        Simulation::new(seed).share_keys(seed).unwrap_or_else(|why| panic!("{why}"))
+        Simulation::new(seed).share_keys(seed, None).unwrap_or_else(|why| panic!("{why}"))
     });
     let mut met = Met::default();
     for run in runs {
@@ -321,6 +348,30 @@ fn keys_of_several_hosts_are_linearisable() {
         met.lost_and_read > count / 4,
         met.cuts_in_recovery > 0 && met.lived.ends_in_cleaning > 0,
         met.lived.cleaned > count && met.lived.checkpoints > count,
+        met.losses.torn_writes > 0 && met.losses.lost_sectors > 0,
+    ];
+    assert!(is_met.iter().all(|is_met| *is_met) || count < 50, "{is_met:?}: {met:?}");
+}
+
+#[test]
+fn keys_of_several_hosts_are_linearisable_on_a_disk_that_fails() {
+    let runs = seeds::each(seeds::seeds(), |seed| {
+        let failing = Some(Failing::new(seed));
+        Simulation::new(seed).share_keys(seed, failing).unwrap_or_else(|why| panic!("{why}"))
+    });
+    let mut met = Met::default();
+    for run in runs {
+        met.add(&run);
+    }
+    let count = seeds::seeds().count() as u64;
+    println!("shared keys on a failing disk: {count} seeds, {met:?}");
+    assert!(met.operations > 100 * count, "hosts hardly raced: {met:?}");
+    let is_met = [
+        met.racing_changes > 20 * count,
+        met.racing_reads > 20 * count,
+        met.failed_changes > count && met.failed_reads > count,
+        met.injections.0.iter().all(|faults| *faults > 0),
+        met.lived.cleaned > 0 && met.lived.checkpoints > count / 2,
         met.losses.torn_writes > 0 && met.losses.lost_sectors > 0,
     ];
     assert!(is_met.iter().all(|is_met| *is_met) || count < 50, "{is_met:?}: {met:?}");
