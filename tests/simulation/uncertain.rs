@@ -1,24 +1,44 @@
-//! Stores and deletes that fail because the medium fails: a host that reads the key afterwards gets
-//! an error or one of the two values, and does not get the other one later, even after restarts.
+//! Stores and deletes that fail because the medium fails: a host that reads the key afterwards, or
+//! lists it, gets an error or one of the two states, and does not get the other one later, even
+//! after restarts.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use csd_drive::drive::Core;
 use csd_drive::media::{FaultConfig, Faulty, Media};
+use csd_nvme::kv::KeyList;
 use csd_nvme::status::Status;
 use csd_reactor::random_u64;
 
 use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, store, together};
-use crate::model::Model;
+use crate::model::{Model, State};
 use crate::seeds;
 
 const SHARDS: usize = 2;
 const KEYS_PER_SHARD: u64 = 5;
 
-type Known = Rc<RefCell<Model<u64>>>;
+/// States that may be found, and whether a list had the key since its last change.
+#[derive(Default)]
+struct Asked {
+    model: Model<u64>,
+    listed: BTreeMap<u64, bool>,
+}
+
+impl Asked {
+    fn found(&mut self, number: u64, found: State) -> Result<(), String> {
+        let listed = self.listed.get(&number);
+        if listed.is_some_and(|listed| *listed != found.is_some()) {
+            return Err(format!("{number}: listed {listed:?}, found {}", found.is_some()));
+        }
+        self.model.recovered(number, found)
+    }
+}
+
+type Known = Rc<RefCell<Asked>>;
 
 /// Counts of outcomes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +48,7 @@ struct Met {
     failed_syncs: u64,
     failed_changes: u64,
     failed_reads: u64,
+    failed_lists: u64,
     reads_after_failures: u64,
 }
 
@@ -41,22 +62,25 @@ async fn change(core: Rc<Core>, number: u64, known: Known, met: Rc<RefCell<Met>>
     let draw = random_u64();
     let bytes = [40, 3_000, 30_000][usize::try_from(draw % 3).unwrap()];
     let state = (!draw.is_multiple_of(5)).then(|| content(draw, bytes));
-    known.borrow_mut().asked(number, state.clone());
+    known.borrow_mut().listed.remove(&number);
+    known.borrow_mut().model.asked(number, state.clone());
     let result = match &state {
         Some(value) => store(&core, key(number), value).await,
         None => core.kv.delete(NSID, key(number)).await,
     };
     if result.is_ok() {
-        known.borrow_mut().acknowledged(number, state.clone());
-        known.borrow_mut().durable(number, state);
+        let model = &mut known.borrow_mut().model;
+        model.acknowledged(number, state.clone());
+        model.durable(number, state);
         return;
     }
     met.borrow_mut().failed_changes += 1;
+    list(&core, number, &known, &met).await;
     for _ in 0..2 {
         match find(&core, key(number)).await {
             Ok(found) => {
                 met.borrow_mut().reads_after_failures += 1;
-                known.borrow_mut().recovered(number, found).expect("after a failure");
+                known.borrow_mut().found(number, found).expect("after a failure");
             }
             Err(status) => {
                 assert_eq!(status, Status::UNRECOVERED_ERROR);
@@ -66,11 +90,25 @@ async fn change(core: Rc<Core>, number: u64, known: Known, met: Rc<RefCell<Met>>
     }
 }
 
+/// Lists all keys after a change of one of them failed.
+async fn list(core: &Core, number: u64, known: &Known, met: &Rc<RefCell<Met>>) {
+    match core.kv.list(NSID, None, 4096).await {
+        Ok(data) => {
+            let keys = KeyList::parse(&data).expect("a list of keys");
+            known.borrow_mut().listed.insert(number, keys.contains(&key(number)));
+        }
+        Err(status) => {
+            assert_eq!(status, Status::UNRECOVERED_ERROR);
+            met.borrow_mut().failed_lists += 1;
+        }
+    }
+}
+
 async fn verify(core: &Core, known: &Known) {
-    let numbers = known.borrow().keys();
+    let numbers = known.borrow().model.keys();
     for number in numbers {
         let found = find(core, key(number)).await.expect("the medium works again");
-        known.borrow_mut().recovered(number, found).expect("after a restart");
+        known.borrow_mut().found(number, found).expect("after a restart");
     }
 }
 

@@ -119,8 +119,8 @@ impl History {
         }
     }
 
-    /// Notes that the disk failed. A change has taken place by now, or it never does: until the drive
-    /// knows which, it answers nobody.
+    /// Notes that the disk failed. A change has taken place by now, or it never does: until the
+    /// drive knows which, it refuses to say what is there.
     pub(super) fn failed(&mut self, number: usize) {
         let event = self.event();
         let operation = &mut self.noted[number].operation;

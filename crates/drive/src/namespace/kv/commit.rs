@@ -164,9 +164,9 @@ impl Shard {
                 // The record counts from here on, and its promised space no longer does.
                 drop(room.take());
                 match result {
-                    Ok(()) => self.uncertain.borrow_mut().remove(&key),
-                    Err(_) => self.uncertain.borrow_mut().insert(key),
-                };
+                    Ok(()) => drop(self.uncertain.borrow_mut().remove(&key)),
+                    Err(_) => self.doubt(key, &location),
+                }
                 self.apply(key, location);
             }
             Change::Move { from, .. } if self.is_current(&key, from) => self.apply(key, location),
@@ -181,9 +181,8 @@ impl Shard {
         // Failed changes are not in the order of answers, and the seal waits for those that are.
         group.placed.iter_mut().for_each(|(append, _)| append.turn = Turn::default());
         if self.seal(group.segment, group.start).await.is_err() {
-            let changed = group.placed.iter().map(|(append, _)| append);
-            let changed = changed.filter(|append| append.is_new());
-            self.uncertain.borrow_mut().extend(changed.map(Append::key));
+            let changed = group.placed.iter().filter(|(append, _)| append.is_new());
+            changed.for_each(|(append, location)| self.doubt(append.key(), location));
         }
         fail(group, error);
     }

@@ -78,7 +78,7 @@ impl Cursor {
     ) -> Result<(), Status> {
         while let (0, Some(from)) = (self.waiting, self.next) {
             let ask = move |shard: Rc<Shard>| async move {
-                Ok(shard.list(nsid, from, keys_max, LOOKS_MAX))
+                shard.list_certain(nsid, from, keys_max, LOOKS_MAX).await
             };
             let page = kv.on_owner(self.shard, ask).await?;
             if owner(self.shard) == core_id() {

@@ -34,6 +34,7 @@ mod seal;
 pub mod segments;
 pub mod shard;
 mod tail;
+mod uncertain;
 mod value;
 pub mod walk;
 

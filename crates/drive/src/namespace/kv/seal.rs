@@ -7,7 +7,6 @@
 //! the next segment's header; nothing is appended behind a seal that is, or may be, on the medium;
 //! a checkpoint is durable before a seal or a hint names it.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use csd_nvme::status::Status;
@@ -15,11 +14,9 @@ use csd_reactor::{Buffer, sleep};
 
 use super::checkpoint::Checkpoint;
 use super::hint::HINT_OFFSET;
-use super::record::{
-    EntryKey, PAGE_BYTES, Place, RECORDS_OFFSET, SECTOR_BYTES, Seal, SegmentHeader,
-};
+use super::record::{PAGE_BYTES, Place, RECORDS_OFFSET, SECTOR_BYTES, Seal, SegmentHeader};
 use super::segments::Need;
-use super::shard::{Location, Segment, Shard};
+use super::shard::{Segment, Shard};
 use super::tail::Tail;
 use crate::error::{Access, MediaError};
 
@@ -262,30 +259,5 @@ impl Shard {
         let mut page = Buffer::zeroed(head.len().max(1).next_multiple_of(page));
         page[..head.len()].copy_from_slice(head);
         self.media.write(at, vec![page]).await.0
-    }
-
-    /// Returns the newest value's location; `None` when the key does not exist.
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`] when the last change of the key failed, and it is unknown
-    /// which value a restart would find: the group may be on the medium, and the seal before it
-    /// could not be written. A host must not read the old value now and the new one later.
-    pub(super) async fn find_certain(
-        self: &Rc<Self>,
-        key: &EntryKey,
-    ) -> Result<Option<Location>, Status> {
-        let is_uncertain = || self.uncertain.borrow().contains(key);
-        if !is_uncertain() {
-            return Ok(self.find(key));
-        }
-        // The medium may take the seal by now.
-        if let Some((number, filled)) = self.closing.get()
-            && !self.committing.replace(true)
-        {
-            let _ = self.seal(number, filled).await;
-            self.committing.set(false);
-            self.start_committing();
-        }
-        if is_uncertain() { Err(Status::UNRECOVERED_ERROR) } else { Ok(self.find(key)) }
     }
 }

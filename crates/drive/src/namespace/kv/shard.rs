@@ -209,8 +209,9 @@ pub struct Shard {
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
     pub(super) ends: Ends,
-    // Keys whose last change failed, and may yet be found after a restart; see `find_certain`.
-    pub(super) uncertain: RefCell<BTreeSet<EntryKey>>,
+    // Keys whose last change failed, and may yet be found after a restart (`uncertain.rs`). True if
+    // the key exists with the change or without it, and not in both cases.
+    pub(super) uncertain: RefCell<BTreeMap<EntryKey, bool>>,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,
 }
