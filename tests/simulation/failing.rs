@@ -4,14 +4,15 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use csd_drive::HostLimits;
-use csd_drive::media::{FaultConfig, Faulty, Injected, Media, Volatile, VolatileConfig};
+use csd_drive::media::{FaultConfig, Faulty, Media, Volatile, VolatileConfig};
 use csd_initiator::{Address, Block, Controller, Error, Kv, Options};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, random_u64, spawn};
 
+use crate::injected::Injections;
 use crate::model::State;
 use crate::served::Served;
 use crate::workload::{KEYS_PER_WORKER, SECTOR_BYTES, Shared, content, fail, key, sectors, verify};
@@ -142,29 +143,18 @@ fn run(seed: u64) -> (Arc<Faulty>, u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_disk_fails_under_several_cores() {
-    type Counter = fn(&Injected) -> &AtomicU64;
-    let kinds: [(&str, Counter); 5] = [
-        ("failed writes", |injected| &injected.failed_writes),
-        ("torn writes", |injected| &injected.torn_writes),
-        ("failed syncs", |injected| &injected.failed_syncs),
-        ("lost writebacks", |injected| &injected.failed_writebacks),
-        ("delays", |injected| &injected.delays),
-    ];
-    let (mut counts, mut operations, mut overlapping) = ([0; 5], 0, 0);
+    let (mut injected, mut operations, mut overlapping) = (Injections::default(), 0, 0);
     for (faulty, done) in seeds::each(seeds(), run) {
         operations += done;
         overlapping += faulty.injected.overlapping_syncs.load(Relaxed);
-        for (count, (_, counter)) in counts.iter_mut().zip(kinds) {
-            *count += counter(&faulty.injected).load(Relaxed);
-        }
+        injected.add(&faulty.injected);
     }
-    let count = seeds().count();
-    let told = kinds.iter().zip(counts).map(|((kind, _), count)| format!("{count} {kind}"));
-    println!(
-        "failing disk: {count} seeds, {operations} operations, {}",
-        told.collect::<Vec<_>>().join(", ")
-    );
+    let count = seeds().count() as u64;
+    println!("failing disk: {count} seeds, {operations} operations, {injected:?}");
     assert_eq!(overlapping, 0, "syncs of one medium overlapped");
-    assert!(operations > 50 * count as u64, "the workload hardly ran");
-    assert!(counts.iter().all(|count| *count > 0) || seeds().count() < 50, "{counts:?}");
+    assert!(operations > 50 * count, "the workload hardly ran");
+    let Injections { failed_writes, torn_writes, failed_syncs, failed_writebacks, delays, .. } =
+        injected;
+    let counts = [failed_writes, torn_writes, failed_syncs, failed_writebacks, delays];
+    assert!(counts.iter().all(|faults| *faults > 0) || count < 50, "{injected:?}");
 }

@@ -2,33 +2,10 @@
 //! drive.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
-use csd_drive::media::{FaultConfig, Faulty, Injected, Media};
+use csd_drive::media::{FaultConfig, Faulty, Media};
 
-type Counter = fn(&Injected) -> &AtomicU64;
-
-const KINDS: [Counter; 7] = [
-    |injected| &injected.failed_reads,
-    |injected| &injected.flipped_reads,
-    |injected| &injected.failed_writes,
-    |injected| &injected.torn_writes,
-    |injected| &injected.failed_syncs,
-    |injected| &injected.failed_writebacks,
-    |injected| &injected.delays,
-];
-
-/// Numbers of faults: reads that failed and that had a wrong bit, writes that failed and that were
-/// torn, syncs that failed and that lost something, and accesses that took longer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Injections(pub(super) [u64; KINDS.len()]);
-
-impl Injections {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
-    }
-}
+use crate::injected::Injections;
 
 /// The faults of a run, and the disk of the life that goes on.
 pub(super) struct Failing {
@@ -71,7 +48,6 @@ impl Failing {
 
     /// Returns the faults of a life that has ended.
     pub(super) fn ended(&mut self) -> Injections {
-        let Some(disk) = self.disk.take() else { return Injections::default() };
-        Injections(KINDS.map(|count| count(&disk.injected).load(Relaxed)))
+        self.disk.take().map(|disk| Injections::from(&disk.injected)).unwrap_or_default()
     }
 }

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use csd_drive::media::Losses;
 
-use super::failing::{Failing, Injections};
+use super::failing::Failing;
 use super::linear::{self, Ask, Content, EMPTY, Operation, Told};
 use super::{CONNECTIONS, KEYS};
 use crate::Lived;
+use crate::injected::Injections;
 
 /// Numbers of kinds that a run met.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +53,7 @@ impl Met {
         self.cuts += other.cuts;
         self.cuts_in_recovery += other.cuts_in_recovery;
         self.losses.add(other.losses);
-        self.injections.add(&other.injections);
+        self.injections.add(other.injections);
         self.lived.add(other.lived);
     }
 }

@@ -5,6 +5,7 @@
 //! medium takes the seal, questions whose answer depends on the change end with
 //! [`Status::UNRECOVERED_ERROR`].
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -31,11 +32,8 @@ impl Shard {
         self: &Rc<Self>,
         key: &EntryKey,
     ) -> Result<Option<Location>, Status> {
-        let is_uncertain = || self.uncertain.borrow().contains_key(key);
-        if is_uncertain() {
-            self.seal_again().await;
-        }
-        if is_uncertain() { Err(Status::UNRECOVERED_ERROR) } else { Ok(self.find(key)) }
+        self.require(|uncertain| !uncertain.contains_key(key)).await?;
+        Ok(self.find(key))
     }
 
     /// Returns what [`Self::list`] does.
@@ -50,16 +48,25 @@ impl Shard {
         keys_max: usize,
         looks_max: usize,
     ) -> Result<Page, Status> {
-        let is_uncertain = || {
-            let uncertain = self.uncertain.borrow();
-            uncertain.iter().any(|((of, _), may_differ)| *of == nsid && *may_differ)
+        let is_known = |uncertain: &BTreeMap<EntryKey, bool>| {
+            !uncertain.iter().any(|((of, _), may_differ)| *of == nsid && *may_differ)
         };
-        if is_uncertain() {
+        self.require(is_known).await?;
+        Ok(self.list(nsid, from, keys_max, looks_max))
+    }
+
+    /// Fails if the uncertain keys leave the answer open, also after the medium had another chance
+    /// to take the seal.
+    async fn require(
+        self: &Rc<Self>,
+        is_known: impl Fn(&BTreeMap<EntryKey, bool>) -> bool,
+    ) -> Result<(), Status> {
+        if !is_known(&self.uncertain.borrow()) {
             self.seal_again().await;
         }
-        match is_uncertain() {
-            true => Err(Status::UNRECOVERED_ERROR),
-            false => Ok(self.list(nsid, from, keys_max, looks_max)),
+        match is_known(&self.uncertain.borrow()) {
+            true => Ok(()),
+            false => Err(Status::UNRECOVERED_ERROR),
         }
     }
 
