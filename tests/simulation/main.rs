@@ -40,6 +40,7 @@ mod peers;
 mod places;
 mod reader;
 mod scrub;
+mod scrub_restarts;
 mod seeds;
 mod served;
 mod shared_keys;

@@ -3,8 +3,10 @@
 //!
 //! Reads segments one after another, up to the end of what is durable, at a pace. A segment has a
 //! reader while it is read, so that cleaning takes another one, and none while the task waits or
-//! reads blocks. Invariant: nothing is changed; a value is reported only if it is still current
-//! after it was read, and a page of blocks only if its list is.
+//! reads blocks. Each start of the drive begins its passes elsewhere: the place where the last one
+//! ended is not kept, and a drive that is stopped before a pass ends reads everything in the long
+//! run. Invariant: nothing is changed; a value is reported only if it is still current after it was
+//! read, and a page of blocks only if its list is.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
 use csd_nvme::vendor::NSID_OBJECTS;
-use csd_reactor::{Buffer, Instant, now, sleep, sleep_until};
+use csd_reactor::{Buffer, Instant, now, random_u64, sleep, sleep_until};
 
 use super::Kv;
 use super::pages::{Differing, compare};
@@ -70,13 +72,22 @@ impl Kv {
     pub async fn scrub(&self, block: &Block, bytes_per_s: u64, report: &dyn Fn(&Damage)) {
         let mut pace = Pace { bytes_per_s, due: now() };
         let scope = Scope { kv: self, block, report };
+        let begin = random_u64();
         while !self.segments.is_closing() {
-            for shard in self.shards.iter().flatten() {
-                shard.scrub(&mut pace, &scope).await;
+            for shard in rotated(self.shards.iter().flatten(), begin) {
+                shard.scrub(begin >> 32, &mut pace, &scope).await;
             }
             sleep(PASS_PAUSE).await;
         }
     }
+}
+
+/// Returns the items in their order, beginning with the one that `begin` selects.
+fn rotated<T>(items: impl Iterator<Item = T>, begin: u64) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    let first = begin.checked_rem(items.len() as u64).unwrap_or(0);
+    items.rotate_left(usize::try_from(first).expect("less than their number"));
+    items
 }
 
 /// A segment with a reader more.
@@ -106,8 +117,8 @@ impl Drop for Reading {
 
 impl Shard {
     /// Reads the current values of all segments once.
-    async fn scrub(self: &Rc<Self>, pace: &mut Pace, scope: &Scope<'_>) {
-        let segments: Vec<u32> = self.owned.borrow().keys().copied().collect();
+    async fn scrub(self: &Rc<Self>, begin: u64, pace: &mut Pace, scope: &Scope<'_>) {
+        let segments = rotated(self.owned.borrow().keys().copied(), begin);
         for segment in segments {
             if self.segments.is_closing() {
                 return;
