@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use csd_drive::drive::Core;
 use csd_drive::media::{FaultConfig, Faulty, Media};
@@ -14,6 +13,7 @@ use csd_nvme::kv::KeyList;
 use csd_nvme::status::Status;
 use csd_reactor::random_u64;
 
+use crate::injected::Injections;
 use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, store, together};
 use crate::model::{Model, State};
 use crate::seeds;
@@ -43,9 +43,7 @@ type Known = Rc<RefCell<Asked>>;
 /// Counts of outcomes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Met {
-    failed_writes: u64,
-    torn_writes: u64,
-    failed_syncs: u64,
+    injected: Injections,
     failed_changes: u64,
     failed_reads: u64,
     failed_lists: u64,
@@ -148,10 +146,7 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) {
                 });
                 together(changes.collect::<Vec<_>>()).await;
             }
-            let mut met = met.borrow_mut();
-            met.failed_writes += faulty.injected.failed_writes.load(Relaxed);
-            met.torn_writes += faulty.injected.torn_writes.load(Relaxed);
-            met.failed_syncs += faulty.injected.failed_syncs.load(Relaxed);
+            met.borrow_mut().injected.add(&faulty.injected);
         });
         assert_eq!(lived, Ok(()));
         lives.cut_at_random();
@@ -167,6 +162,6 @@ fn a_change_that_failed_is_there_or_not_once_and_for_all() {
     }
     let met = *met.borrow();
     println!("uncertain: {} seeds, {met:?}", seeds().count());
-    assert!(met.torn_writes > 0 && met.failed_writes > 0, "{met:?}");
+    assert!(met.injected.torn_writes > 0 && met.injected.failed_writes > 0, "{met:?}");
     assert!(met.failed_changes > 100 && met.failed_reads > 0 && met.reads_after_failures > 50);
 }

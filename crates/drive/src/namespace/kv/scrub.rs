@@ -116,7 +116,7 @@ impl Drop for Reading {
 }
 
 impl Shard {
-    /// Reads the current values of all segments once.
+    /// Reads the current values of all segments once, from the one that `begin` selects on.
     async fn scrub(self: &Rc<Self>, begin: u64, pace: &mut Pace, scope: &Scope<'_>) {
         let segments = rotated(self.owned.borrow().keys().copied(), begin);
         for segment in segments {
