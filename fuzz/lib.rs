@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use csd_drive::format::{Split, Superblock};
+use csd_kvlog::format::{Split, Superblock};
 
 /// Runs a future that waits only for its turn: media in memory sometimes yield.
 pub fn ready<F: Future>(future: F) -> F::Output {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use csd_drive::format::Superblock;
+use csd_kvlog::format::Superblock;
 
 use csd_bench::report::Run;
 use csd_bench::serve::{Options, Server, Side};

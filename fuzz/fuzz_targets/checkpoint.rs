@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use csd_drive::namespace::kv::checkpoint::{Checkpoint, Decoded, Entries, Listing};
-use csd_drive::namespace::kv::record::{Place, RecordHeader};
+use csd_kvlog::checkpoint::{Checkpoint, Decoded, Entries, Listing};
+use csd_kvlog::record::{Place, RecordHeader};
 use libfuzzer_sys::fuzz_target;
 
 const ROOM: u64 = 1 << 21;

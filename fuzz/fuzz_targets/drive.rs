@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Memory};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Memory};
 use csd_drive::transport::accept;
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{CoreId, Listener, Stream, sleep, timeout};

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use csd_drive::namespace::kv::hint::Hint;
-use csd_drive::namespace::kv::mark::Mark;
+use csd_kvlog::hint::Hint;
+use csd_kvlog::mark::Mark;
 use libfuzzer_sys::fuzz_target;
 
 const SEGMENT_BYTES: u64 = 1 << 20;

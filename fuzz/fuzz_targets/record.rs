@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use csd_drive::namespace::kv::record::{Record, SegmentHeader, SegmentSeal};
+use csd_kvlog::record::{Record, SegmentHeader, SegmentSeal};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

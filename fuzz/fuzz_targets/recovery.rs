@@ -6,10 +6,10 @@ use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_drive::media::{Media, Memory, Syncer};
-use csd_drive::namespace::kv::recover::survey;
-use csd_drive::namespace::kv::segments::Segments;
-use csd_drive::namespace::kv::shard::Shard;
+use csd_kvlog::media::{Media, Memory, Syncer};
+use csd_kvlog::recover::survey;
+use csd_kvlog::segments::Segments;
+use csd_kvlog::shard::Shard;
 use libfuzzer_sys::fuzz_target;
 
 const SEGMENT_BYTES: u64 = 2 << 20;

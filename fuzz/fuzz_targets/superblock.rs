@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use csd_drive::format;
-use csd_drive::media::{Media, Memory};
+use csd_kvlog::format;
+use csd_kvlog::media::{Media, Memory};
 use libfuzzer_sys::fuzz_target;
 
 const BYTES: u64 = 128 << 20;

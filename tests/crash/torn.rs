@@ -4,8 +4,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_drive::namespace::kv::shard_of;
 use csd_initiator::{Address, Controller, Kv, Options};
+use csd_kvlog::shard_of;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, JoinHandle, now, sleep, spawn};
 use rustix::process::Signal;

@@ -9,13 +9,13 @@ use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 use csd_store::catalogue::{Entry, key};
+use csd_tests::wire::{Command, Wire};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::failures::on_objects;
 use crate::harness::{Array, binary, signal, wait_until};
 use crate::single::{Drive, NQN};
-use csd_tests::wire::{Command, Wire};
 
 /// More bytes than a pipe holds.
 const FILL_BYTES: usize = 1 << 20;

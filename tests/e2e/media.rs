@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use csd_tests::wire::Command;
 use serde_json::Value;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -10,7 +11,6 @@ use tempfile::TempDir;
 
 use crate::harness::{Array, wait_until};
 use crate::single::{Drive, kv};
-use csd_tests::wire::Command;
 
 /// Fills a drive with values of 3,000 bytes, and stops it.
 fn filled() -> Drive {

@@ -9,11 +9,11 @@ use csd_nvme::combine::{self, Piece, Place, Target, Task};
 use csd_nvme::execute::Output;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, block_on, spawn};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 use crate::harness::{LIMIT, wait_until};
 use crate::operations::{free_address, scrape};
 use crate::single::{Drive, NQN, kv};
-use csd_tests::wire::{Command, Wire, data_pdu};
 
 const MIB: usize = 1 << 20;
 const PIECE: usize = 128 << 10;

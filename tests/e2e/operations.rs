@@ -3,9 +3,10 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use csd_tests::wire::{Command, Wire, data_pdu};
+
 use crate::harness::{LIMIT, finish, wait_until};
 use crate::single::{Drive, kv};
-use csd_tests::wire::{Command, Wire, data_pdu};
 
 #[test]
 fn a_stop_request_lets_a_store_in_flight_end_and_takes_no_new_command() {

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use csd_tests::wire::Command as Sqe;
 use serde_json::Value;
 
 use crate::harness::{Array, Done, Running, wait_until};
 use crate::json::Page;
 use crate::single::{Drive, NQN};
-use csd_tests::wire::Command as Sqe;
 
 /// Returns true, and says so, if no operating system can run here.
 pub(crate) fn skipped() -> bool {

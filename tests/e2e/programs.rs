@@ -76,7 +76,7 @@ fn a_drive_with_an_allow_list_takes_what_stands_there() {
     let name = "rust-histogram";
     let digest = {
         let bytes = std::fs::read(built(name)).unwrap();
-        let digest = csd_drive::namespace::compute::digest(&bytes);
+        let digest = csd_drive::compute::digest(&bytes);
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     let mut drive = Drive::serve("memory", &["--allow-program", &digest, "--memory", "1M"]);

@@ -4,11 +4,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
+use csd_tests::wire::{Command, Wire};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::harness::{Array, Done, Running, finish, signal};
-use csd_tests::wire::{Command, Wire};
 
 pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:operations";
 

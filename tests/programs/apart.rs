@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use csd_kernels::program::{Compiled, Engine};
+use csd_tests::wire::Command;
 
 use crate::host::{Host, INDEX};
-use csd_tests::wire::Command;
 
 /// Limit of each wait on a busy machine.
 const LIMIT: Duration = Duration::from_secs(600);

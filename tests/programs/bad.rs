@@ -1,9 +1,9 @@
 //! Faulty and hostile programs: each is refused or ended with a reason, and the drive stays sound.
 
-use csd_drive::namespace::compute::EXECUTIONS_MAX;
+use csd_drive::compute::EXECUTIONS_MAX;
+use csd_tests::wire::Command;
 
 use crate::host::{Host, INDEX};
-use csd_tests::wire::Command;
 
 /// Beginning of every module here: imports, and 64 KiB of memory.
 const HEAD: &str = r#"(module

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use csd_drive::Resources;
+use csd_drive::compute::Admission;
 use csd_drive::log::{Level, Log};
-use csd_drive::namespace::compute::Admission;
 use csd_kernels::program::{Engine, Limits};
 use csd_wasm::{PROGRAM_TYPE, Wasm};
 

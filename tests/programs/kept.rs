@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use csd_kernels::program::{Compiled, Engine, Failure, Limits, Program};
+use csd_tests::wire::Command;
 
 use crate::host::{Host, INDEX};
-use csd_tests::wire::Command;
 
 const PTYPE: u8 = 0xC7;
 /// Memory of a program: two of them fit, three do not.

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use crate::host::{Host, INDEX};
 use csd_tests::wire::Command;
+
+use crate::host::{Host, INDEX};
 
 struct Random(u64);
 

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use crate::host::{Host, INDEX, descriptor};
 use csd_tests::wire::Command;
+
+use crate::host::{Host, INDEX, descriptor};
 
 fn example(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/built");

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_drive::HostLimits;
-use csd_drive::format::{self, PAGE_BYTES, Superblock};
-use csd_drive::media::{FaultConfig, Faulty, Media, Memory as MemoryMedia};
 use csd_initiator::{Address, Block, Controller, Kv, Memory, Options};
+use csd_kvlog::format::{self, PAGE_BYTES, Superblock};
+use csd_kvlog::media::{FaultConfig, Faulty, Media, Memory as MemoryMedia};
 use csd_nvme::capsule::{Sgl, Sqe};
 use csd_nvme::memory::{self, Range};
 use csd_nvme::nvm::{self, Extent};

@@ -6,8 +6,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_drive::media::Losses;
 use csd_initiator::{Controller, Kv, Options};
+use csd_kvlog::media::Losses;
 
 use crate::writer::{Changes, Load, compare, write_until_lost};
 use crate::{Lived, Simulation, seeds};

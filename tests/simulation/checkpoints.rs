@@ -5,11 +5,11 @@
 use std::rc::Rc;
 
 use csd_drive::drive::Core;
-use csd_drive::format::SHARDS;
-use csd_drive::media::{Media, Volatile};
-use csd_drive::namespace::kv::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, RecordHeader};
-use csd_drive::namespace::kv::recover::survey;
-use csd_drive::namespace::kv::walk::Step;
+use csd_kvlog::format::SHARDS;
+use csd_kvlog::media::{Media, Volatile};
+use csd_kvlog::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, RecordHeader};
+use csd_kvlog::recover::survey;
+use csd_kvlog::walk::Step;
 use csd_nvme::kv::Key;
 
 use crate::lives::{Lives, SMALL, content, find, segments_of, store, together};

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_drive::format::{HEAD_BYTES, SHARDS};
-use csd_drive::media::Media;
-use csd_drive::namespace::kv::hint::HINT_OFFSET;
-use csd_drive::namespace::kv::lists::load;
-use csd_drive::namespace::kv::record::SECTOR_BYTES;
-use csd_drive::namespace::kv::recover::survey;
+use csd_kvlog::format::{HEAD_BYTES, SHARDS};
+use csd_kvlog::hint::HINT_OFFSET;
+use csd_kvlog::media::Media;
+use csd_kvlog::record::SECTOR_BYTES;
+use csd_kvlog::recover::by_lists::load;
+use csd_kvlog::recover::survey;
 use csd_reactor::{Buffer, random_u64};
 
 use crate::lives::{

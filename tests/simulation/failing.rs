@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use csd_drive::HostLimits;
-use csd_drive::media::{FaultConfig, Faulty, Media, Volatile, VolatileConfig};
 use csd_initiator::{Address, Block, Controller, Error, Kv, Options};
+use csd_kvlog::media::{FaultConfig, Faulty, Media, Volatile, VolatileConfig};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, random_u64, spawn};
 

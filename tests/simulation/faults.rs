@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{FaultConfig, Faulty, Media, Memory};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Controller, Error, Kv, Options};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{FaultConfig, Faulty, Media, Memory};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::kv::{self, Key};
 use csd_nvme::opcode::Admin;

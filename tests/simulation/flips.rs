@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use csd_drive::format::{self, SHARDS};
-use csd_drive::media::Media;
-use csd_drive::namespace::kv::record::{PAGE_BYTES, RECORDS_OFFSET};
-use csd_drive::namespace::kv::recover::survey;
-use csd_drive::namespace::kv::segments::Segments;
-use csd_drive::namespace::kv::walk::Step;
+use csd_kvlog::format::{self, SHARDS};
+use csd_kvlog::media::Media;
+use csd_kvlog::record::{PAGE_BYTES, RECORDS_OFFSET};
+use csd_kvlog::recover::survey;
+use csd_kvlog::segments::Segments;
+use csd_kvlog::walk::Step;
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;

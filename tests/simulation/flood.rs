@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
 use csd_drive::log::{BYTES_MAX, Level, Log, Record};
-use csd_drive::media::{FaultConfig, Faulty, Media, Memory};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Controller, Options};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{FaultConfig, Faulty, Media, Memory};
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Buffer, CoreId, Listener, Stream, now, sleep};
 

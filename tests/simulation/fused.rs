@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Controller, Options};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::nvm::{self, Extent};
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, join, sleep, spawn};

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
-use csd_drive::check::check;
 use csd_drive::drive::Core;
-use csd_drive::format::{self, VERSION};
-use csd_drive::media::Media;
-use csd_drive::namespace::kv::mark::{MARK_OFFSETS, Mark, Position};
-use csd_drive::namespace::kv::record::{Place, SECTOR_BYTES};
+use csd_kvlog::check::check;
+use csd_kvlog::format::{self, VERSION};
+use csd_kvlog::mark::{MARK_OFFSETS, Mark, Position};
+use csd_kvlog::media::Media;
+use csd_kvlog::record::{Place, SECTOR_BYTES};
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use csd_drive::drive::Core;
-use csd_drive::media::Losses;
+use csd_kvlog::media::Losses;
 
 use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, stop, store, together};
 use crate::model::Model;

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_drive::HostLimits;
-use csd_drive::media::{FaultConfig, Faulty, Media, Memory};
 use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_kvlog::media::{FaultConfig, Faulty, Media, Memory};
 use csd_reactor::{Buffer, Class, now, sleep, spawn};
 
 use crate::DRIVE_BYTES;

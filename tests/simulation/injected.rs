@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use csd_drive::media::Injected;
+use csd_kvlog::media::Injected;
 
 /// Faults of any number of media.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use csd_client::{Retry, Volume, VolumeError};
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Memory};
 use csd_drive::throttle::{Bandwidths, Model};
 use csd_drive::transport::accept;
 use csd_drive::{Resources, Side, metrics};
 use csd_initiator::{Address, Options};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Memory};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, Stream, now, sleep, spawn};
 

@@ -78,7 +78,7 @@ async fn changes(controller: &Controller) -> Vec<Option<Status>> {
 /// Serves a drive, and runs `guest` on its machine to its end.
 fn with_guest<F: Future<Output = ()> + 'static>(
     doors: &Doors,
-    (media, is_new): (&csd_drive::media::Media, bool),
+    (media, is_new): (&csd_kvlog::media::Media, bool),
     guest: impl Fn() -> F + 'static,
 ) {
     let (done, guest) = (Rc::new(Cell::new(false)), Rc::new(guest));

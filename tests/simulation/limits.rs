@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use csd_drive::IndexKind;
 use csd_drive::drive::Core;
+use csd_kvlog::IndexKind;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, random_u64};

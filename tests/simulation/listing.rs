@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_drive::IndexKind;
 use csd_drive::drive::Core;
+use csd_kvlog::IndexKind;
 use csd_nvme::kv::{Key, KeyList};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, random_u64, sleep, spawn, yield_now};

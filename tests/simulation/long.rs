@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use csd_client::{Address, Error, Key, Session, Settings, is_piece};
-use csd_drive::media::Losses;
+use csd_kvlog::media::Losses;
 use csd_reactor::sleep;
 
 use crate::{DRIVE, NQN, Simulation, seeds};

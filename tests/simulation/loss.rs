@@ -4,8 +4,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_drive::media::Losses;
 use csd_initiator::{Address, Controller, Options};
+use csd_kvlog::media::Losses;
 use csd_reactor::sleep;
 
 use crate::workload::{Shared, read_back, work_until_lost};

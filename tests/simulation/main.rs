@@ -64,13 +64,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{Losses, Media, Volatile, VolatileConfig};
 use csd_drive::metrics;
 use csd_drive::transport::accept;
-use csd_drive::{IndexKind, Resources};
 use csd_initiator::Address;
+use csd_kvlog::IndexKind;
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Losses, Media, Volatile, VolatileConfig};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, random_u64, sleep, spawn};
 use seeds::seeds;

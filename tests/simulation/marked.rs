@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::check::check;
 use csd_drive::drive::Core;
-use csd_drive::media::{FaultConfig, Faulty, Media};
-use csd_drive::namespace::kv::mark::{MARK_OFFSETS, Mark};
+use csd_kvlog::check::check;
+use csd_kvlog::mark::{MARK_OFFSETS, Mark};
+use csd_kvlog::media::{FaultConfig, Faulty, Media};
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, random_u64, sleep};
 
@@ -356,7 +356,7 @@ fn media_of_version_1_are_refused_with_a_volatile_cache() {
 fn the_mark_on_the_medium_is_that_of_the_last_flush() {
     let lives = flushed_once();
     let copies = lives.inspect(|media| async move {
-        let uuid = csd_drive::format::open(&media).await.unwrap().uuid();
+        let uuid = csd_kvlog::format::open(&media).await.unwrap().uuid();
         Mark::read(&media, &uuid).await.unwrap()
     });
     assert_eq!(copies[0], copies[1]);

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Controller, Memory, Options};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::memory::{Range, Source};
 use csd_nvme::status::Status;
 use csd_reactor::sim::{World, WorldConfig};

@@ -2,7 +2,7 @@
 //! and never returns another key's value.
 
 use csd_drive::drive::Core;
-use csd_drive::namespace::kv::record::{RECORDS_OFFSET, RecordHeader};
+use csd_kvlog::record::{RECORDS_OFFSET, RecordHeader};
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;

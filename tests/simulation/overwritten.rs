@@ -30,7 +30,7 @@ fn key(number: u64) -> Key {
 }
 
 fn used(core: &Core) -> u64 {
-    let used = |namespace: &csd_drive::namespace::kv::segments::KvNamespace| {
+    let used = |namespace: &csd_kvlog::segments::KvNamespace| {
         namespace.used_bytes.load(std::sync::atomic::Ordering::Relaxed)
     };
     core.shared.segments.namespaces.iter().map(used).sum()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use csd_drive::media::Memory;
+use csd_kvlog::media::Memory;
 
 /// Values and blocks begin at multiples of this.
 const STEP: usize = 64;

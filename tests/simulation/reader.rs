@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use csd_initiator::{Address, Controller, Kv, Options};
 use csd_reactor::{Buffer, Class, Stream, sleep, spawn};
+use csd_tests::wire::Command;
 
 use crate::Simulation;
 use crate::stalled::{capsule, enabled, queue};
-use csd_tests::wire::Command;
 
 /// Number of values: more than half of the log.
 const VALUES: u8 = 160;

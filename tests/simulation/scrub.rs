@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive::{self, Core};
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Memory};
-use csd_drive::namespace::kv::scrub::Damage;
 use csd_drive::transport::accept;
 use csd_initiator::Options;
 use csd_kernels::ElementType;
 use csd_kernels::erasure::{Code, scalar};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Memory};
+use csd_kvlog::scrub::Damage;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, core_local, spawn};
 use csd_store::array::{Array, ArrayFile, Plan};
@@ -137,7 +137,7 @@ impl Lane {
                             let report = |damage: &Damage| {
                                 own.borrow_mut().insert((index, format!("{damage:?}")));
                             };
-                            core.kv.scrub(&core.block, 1 << 30, &report).await;
+                            csd_drive::scrub::run(&core, 1 << 30, &report).await;
                         }));
                         accept::accept(listener, shared).await;
                     }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_drive::format::SHARDS;
-use csd_drive::namespace::kv::scrub::Damage;
+use csd_kvlog::format::SHARDS;
+use csd_kvlog::scrub::Damage;
 use csd_nvme::kv::Key;
 use csd_reactor::{Class, sleep, spawn};
 
@@ -65,7 +65,7 @@ fn lives_until_all_are_read(seed: u64) -> usize {
                 let report = |damage: &Damage| {
                     found_now.borrow_mut().insert(damage.entry.expect("the records are sound"));
                 };
-                core.kv.scrub(&core.block, BYTES_PER_S, &report).await;
+                csd_drive::scrub::run(&core, BYTES_PER_S, &report).await;
             }));
             sleep(LIFE).await;
         });

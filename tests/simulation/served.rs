@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::Media;
 use csd_drive::transport::accept;
 use csd_drive::{HostLimits, Resources};
 use csd_initiator::Address;
+use csd_kvlog::format::Split;
+use csd_kvlog::media::Media;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{CoreId, Listener, sleep};
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use csd_initiator::{Address, Block, Controller, Options};
 use csd_nvme::capsule::Sqe;
 use csd_reactor::{Buffer, Class, JoinHandle, Stream, now, sleep, spawn, timeout};
+use csd_tests::wire::{Command, connect_command, data_pdu};
 
 use crate::{METRICS, NQN, Simulation};
-use csd_tests::wire::{Command, connect_command, data_pdu};
 
 const TRANSFER_BYTES: u32 = 16 << 20;
 const BLOCK_BYTES: u32 = 4096;

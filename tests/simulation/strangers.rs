@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
 use csd_drive::{Access, Resources, drive};
 use csd_initiator::{Address, Block, Controller, Options, Secrets};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::auth::{Hash, Secret};
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Class, Listener, Stream, now, sleep, spawn};
+use csd_tests::wire::{Command, connect_command};
 
 use crate::stalled::capsule;
 use crate::{DRIVE_BYTES, LIMIT};
-use csd_tests::wire::{Command, connect_command};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:guarded";
 /// NQN of the stock client's host.

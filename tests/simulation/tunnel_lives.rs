@@ -190,7 +190,7 @@ async fn open(address: &Address, options: &Options) -> Result<TunnelEnd, TunnelE
     end.join().await.map(|()| end)
 }
 
-fn serve(doors: &Doors, scene: &Rc<Scene>, media: &csd_drive::media::Media, is_new: bool) {
+fn serve(doors: &Doors, scene: &Rc<Scene>, media: &csd_kvlog::media::Media, is_new: bool) {
     let scene = Rc::clone(scene);
     doors.serve((media, is_new), None, move |_| {
         let scene = Rc::clone(&scene);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_drive::drive::Core;
-use csd_drive::media::{FaultConfig, Faulty, Media};
+use csd_kvlog::media::{FaultConfig, Faulty, Media};
 use csd_nvme::kv::KeyList;
 use csd_nvme::status::Status;
 use csd_reactor::random_u64;

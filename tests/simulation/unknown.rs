@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_drive::check::check;
-use csd_drive::format::SHARDS;
-use csd_drive::media::{FaultConfig, Faulty, Media};
-use csd_drive::namespace::kv::record::{KIND_CHECKPOINT, KIND_INDIRECT};
-use csd_drive::namespace::kv::recover::survey;
-use csd_drive::namespace::kv::walk::Step;
+use csd_kvlog::check::check;
+use csd_kvlog::format::SHARDS;
+use csd_kvlog::media::{FaultConfig, Faulty, Media};
+use csd_kvlog::record::{KIND_CHECKPOINT, KIND_INDIRECT};
+use csd_kvlog::recover::survey;
+use csd_kvlog::walk::Step;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 

@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_drive::format::SHARDS;
-use csd_drive::namespace::kv::shard_of;
 use csd_initiator::{Address, Block, Controller, Error, Kv, Options};
+use csd_kvlog::format::SHARDS;
+use csd_kvlog::shard_of;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, spawn};
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Reply, Wire};
 
 use crate::{NQN, drive, drive_on, io_queue, u32_at, u64_at};
-use csd_tests::wire::{Command, Reply, Wire};
 
 fn log(admin: &mut Wire, id: u32, retain: bool, bytes: usize) -> Reply {
     let dwords = bytes as u32 / 4 - 1;

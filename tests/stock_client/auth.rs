@@ -7,10 +7,10 @@ use csd_drive::{Access, Config};
 use csd_initiator::Secrets;
 use csd_nvme::auth::host::{Host, Next};
 use csd_nvme::auth::{Entropy, Offer};
-
-use super::NQN;
 use csd_tests::drive::serve;
 use csd_tests::wire::{Command, Wire};
+
+use super::NQN;
 
 pub(super) const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:stock-client";

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire};
 
 use crate::{NQN, drive_on, io_queue, kv, u32_at};
-use csd_tests::wire::{Command, Wire};
 
 /// Runs a test over both block sizes on memory, and one on a file in its own folder.
 fn each_medium(test: impl Fn(&mut Wire, &mut Wire, usize)) {

@@ -3,9 +3,10 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use csd_tests::wire::{Command, Wire};
+
 use crate::programs::{activate, execute, execution, load, range, toys};
 use crate::{NQN, config, io_queue, serve, u64_at};
-use csd_tests::wire::{Command, Wire};
 
 const COMPARE: u8 = 0x05;
 const WRITE: u8 = 0x01;

@@ -1,9 +1,9 @@
 //! The discovery subsystem, as a host uses it before it connects.
 
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire};
 
 use crate::{NQN, drive, each_backend, u32_at, u64_at};
-use csd_tests::wire::{Command, Wire};
 
 const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 

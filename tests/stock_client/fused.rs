@@ -1,8 +1,9 @@
 //! Fused Compare and Write, in every order that a host may send its halves.
 
-use crate::{NQN, drive, io_queue};
 use csd_reactor::BackendKind;
 use csd_tests::wire::{Command, Wire};
+
+use crate::{NQN, drive, io_queue};
 
 const COMPARE: u8 = 0x05;
 const WRITE: u8 = 0x01;

@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 
 use csd_drive::{Config, Resources};
+use csd_tests::wire::{Command, Wire, connect_command};
 
 use crate::programs::{
     INDEX, activate, create_set, delete_set, execute, execution, load, log, payload, range, toys,
     unload,
 };
 use crate::{NQN, config, serve, u32_at};
-use csd_tests::wire::{Command, Wire, connect_command};
 
 const A: &str = "nqn.2026-11.io.csdstore:a";
 const B: &str = "nqn.2026-11.io.csdstore:b";

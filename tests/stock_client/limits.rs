@@ -1,10 +1,11 @@
 //! Limits of the kv namespaces in Identify: NSZE, NUSE and MNKS of two namespaces that share their
 //! room and the memory for keys.
 
-use csd_drive::{Config, IndexKind, MediaKind, Resources};
+use csd_drive::{Config, MediaKind, Resources};
+use csd_kvlog::IndexKind;
+use csd_tests::wire::{Command, Wire};
 
 use crate::{NQN, config, io_queue, kv, serve, u32_at, u64_at};
-use csd_tests::wire::{Command, Wire};
 
 /// Returns NSZE, NUSE and MNKS.
 fn limits(admin: &mut Wire, nsid: u32) -> (u64, u64, u32) {

@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire};
 
 use crate::{NQN, drive, each_backend, io_queue, u32_at, u64_at};
-use csd_tests::wire::{Command, Wire};
 
 /// Default size of a drive's memory namespace: 64 MiB.
 const BYTES: u64 = 64 << 20;

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use csd_drive::Resources;
-use csd_drive::namespace::compute::Admission;
+use csd_drive::compute::Admission;
 use csd_kernels::program::{
     Cause, Compiled, Engine, Failure, Inputs, Limits, Output, Program, Step,
 };
+use csd_tests::wire::{Command, Reply, Wire};
 
 use crate::{NQN, config, io_queue, serve, u32_at, u64_at};
-use csd_tests::wire::{Command, Reply, Wire};
 
 /// Program type of the toy.
 const TOY: u32 = 0xC7;
@@ -388,7 +388,7 @@ fn what_is_wrong_with_ranges_has_its_status() {
 
 #[test]
 fn only_admitted_programs_are_taken() {
-    let digest = csd_drive::namespace::compute::digest(b"copy that");
+    let digest = csd_drive::compute::digest(b"copy that");
     let (mut admin, _io) = hosts(drive(Admission::Digests(vec![digest])));
     assert_eq!(load(&mut admin, INDEX, b"copy this"), 0x015);
     assert_eq!(activate(&mut admin, INDEX, true), 0x196);

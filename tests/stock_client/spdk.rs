@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use csd_drive::log::{Level, Log};
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire, connect_command};
 
 use crate::{NQN, config, drive, each_backend, io_queue, serve, u32_at, u64_at};
-use csd_tests::wire::{Command, Wire, connect_command};
 
 fn identify(admin: &mut Wire, nsid: u32, cns: u32, csi: u8) -> Vec<u8> {
     let command = Command::new(0x06, nsid).dword(10, cns).dword(11, u32::from(csi) << 24);

@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use csd_drive::{Config, HostLimits, MediaKind};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 use super::auth::{ATR, DISCOVERY, auth, authenticate, connected, ends, negotiate, secret};
 use super::{NQN, config, serve};
-use csd_tests::wire::{Command, Wire, data_pdu};
 
 const ENABLE: u32 = 4 << 20 | 6 << 16 | 6 << 4 | 1;
 /// Feature: Asynchronous Event Configuration, and its value on a new drive.

@@ -2,9 +2,9 @@
 //! options that a command does not have.
 
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire};
 
 use crate::{NQN, drive, each_backend, io_queue, kv, u32_at};
-use csd_tests::wire::{Command, Wire};
 
 const STORE: u8 = 0x01;
 const RETRIEVE: u8 = 0x02;

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire, connect_command};
 
 use crate::harness::{BLOCK_BYTES, Host, NQN, assert_closed, assert_serves, drive, each_backend};
-use csd_tests::wire::{Command, Wire, connect_command};
 
 /// Limit of every wait. It only ends tests that hang.
 const PATIENCE: Duration = Duration::from_secs(600);

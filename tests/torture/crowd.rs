@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use csd_reactor::BackendKind;
+use csd_tests::wire::{Command, Wire};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::harness::{Host, NQN, assert_serves, drive, u32_at};
-use csd_tests::wire::{Command, Wire};
 
 const SLOW_HOSTS: u16 = 8;
 const MAX_TRANSFER: usize = 16 << 20;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use csd_drive::Config;
 use csd_drive::log::{Level, Log};
+use csd_tests::wire::{Command, Wire, connect_command};
 
 use crate::harness::{
     BLOCK_BYTES, Host, NQN, assert_terminated, each_backend, send, serve, status_of, u16_at, u32_at,
 };
-use csd_tests::wire::{Command, Wire, connect_command};
 
 const HEADER_DIGEST_ERROR: u16 = 0x03;
 const TRANSIENT_TRANSPORT_ERROR: u16 = 0x22;

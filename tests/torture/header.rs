@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::harness::{Host, assert_closed, assert_terminated, each_backend, send, status_of};
 use csd_tests::wire::{Command, Wire, connect_command};
+
+use crate::harness::{Host, assert_closed, assert_terminated, each_backend, send, status_of};
 
 const INVALID_HEADER_FIELD: u16 = 0x01;
 const SEQUENCE_ERROR: u16 = 0x02;

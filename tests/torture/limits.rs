@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use csd_drive::{Access, Config, HostLimits};
 use csd_initiator::Secrets;
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 use crate::harness::{Host, NQN, assert_closed, assert_serves, serve, status_of, u16_at};
-use csd_tests::wire::{Command, Wire, data_pdu};
 
 const BUSY: u16 = 0x181;
 /// Number of connections beyond the limit that get an answer; more are closed at once.

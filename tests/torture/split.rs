@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use crate::harness::{BLOCK_BYTES, Host, each_backend, status_of, u16_at};
 use csd_tests::wire::{Command, Wire, connect_command, data_pdu};
+
+use crate::harness::{BLOCK_BYTES, Host, each_backend, status_of, u16_at};
 
 /// Sends in two parts; the pause of a system call between them is enough to split a PDU.
 fn send_split(wire: &mut Wire, bytes: &[u8], at: usize) {

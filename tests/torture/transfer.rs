@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
+use csd_tests::wire::{Command, Wire, data_pdu};
+
 use crate::harness::{
     BLOCK_BYTES, Host, assert_closed, assert_terminated, each_backend, send, status_of, u16_at,
 };
-use csd_tests::wire::{Command, Wire, data_pdu};
 
 const INVALID_HEADER_FIELD: u16 = 0x01;
 const OUT_OF_RANGE: u16 = 0x04;

@@ -21,7 +21,7 @@ use csd_bench::serve::{Options, Server, Side};
 use csd_bench::wire::NQN;
 use csd_bench::{Error, record, report};
 use csd_client::{Address, Settings};
-use csd_drive::namespace::kv::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT};
+use csd_kvlog::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT};
 use serde_json::json;
 
 /// Aim: most CPU time of a start with checkpoints, as a share of one without.

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use clap::{Args, ValueEnum};
+use csd_drive::MediaKind;
 use csd_drive::throttle::{Cost, Model};
-use csd_drive::{MediaKind, media::Direct};
 use csd_kernels::encode::PROGRAM_ID;
+use csd_kvlog::media::Direct;
 use rustix::process::{Pid, RawPid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::wire::NQN;

@@ -3,8 +3,8 @@
 //! Writes nothing to the medium. Invariant: damage means exit code 1, and every damage is reported
 //! with its location.
 
-use csd_drive::check::{self, Report as Found, ShardReport};
-use csd_drive::media::{FileMedia, Media};
+use csd_kvlog::check::{self, Report as Found, ShardReport};
+use csd_kvlog::media::{FileMedia, Media};
 use csd_reactor::block_on;
 use serde_json::{Value, json};
 

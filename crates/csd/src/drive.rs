@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::namespace::compute::Admission;
+use csd_drive::compute::Admission;
 use csd_drive::transport::budget::BYTES_MIN;
 use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
 use csd_initiator::Address;

@@ -21,22 +21,26 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// Those of `open`.
-pub(crate) async fn when_free<T>(
+pub(crate) async fn when_free<T, E: Into<Error>>(
     log: &Log,
-    open: impl AsyncFn() -> Result<T, Error>,
+    open: impl AsyncFn() -> Result<T, E>,
 ) -> Result<T, Error> {
     let begun = now();
     let mut logged = false;
     loop {
-        let error = match open().await {
+        let error = match open().await.map_err(Into::into) {
             Err(error) if begun.elapsed() < WAIT_MAX => error,
             opened => return opened,
         };
         let (event, field) = match &error {
-            Error::Media { path, source } if source.kind() == ErrorKind::ResourceBusy => (
-                "waiting for the medium, which another process has open",
-                ("media", path.display().to_string()),
-            ),
+            Error::Medium(csd_kvlog::Error::Media { path, source })
+                if source.kind() == ErrorKind::ResourceBusy =>
+            {
+                (
+                    "waiting for the medium, which another process has open",
+                    ("media", path.display().to_string()),
+                )
+            }
             Error::Listen { address, source, .. } if source.kind() == ErrorKind::AddrInUse => (
                 "waiting for the address, at which another process listens",
                 ("address", address.to_string()),

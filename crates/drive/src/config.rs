@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use csd_kvlog::media::Direct;
 use csd_reactor::{BackendKind, core_count};
 
 use crate::controller::Access;
 use crate::log::Log;
-use crate::media::Direct;
 use crate::resources::Resources;
 use crate::throttle::Model;
 use crate::transport::budget::{self, Budget};

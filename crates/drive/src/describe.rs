@@ -3,15 +3,15 @@
 //! Invariant: a namespace's globally unique identifier (NGUID) is the drive's identifier with the
 //! namespace identifier added to its last byte.
 
+use csd_kvlog::format::Superblock;
+use csd_kvlog::segments::Segments;
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
+use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 use csd_reactor::random_u64;
 
-use crate::format::Superblock;
+use crate::compute;
 use crate::limits::{IN_CAPSULE_BYTES_MAX, MDTS};
-use crate::namespace::compute;
-use crate::namespace::kv::segments::Segments;
 use crate::resources::Resources;
-use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// Most I/O queues of one controller.
 const IO_QUEUES_MAX: u16 = 128;

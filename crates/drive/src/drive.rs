@@ -9,27 +9,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_kernels::program::Limits;
+use csd_kvlog::epochs::Epochs;
+use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
+use csd_kvlog::mark::Mark;
+use csd_kvlog::media::{Media, Syncer};
+use csd_kvlog::recover::by_mark;
+use csd_kvlog::recover::{Found, survey};
+use csd_kvlog::segments::Segments;
+use csd_kvlog::{IndexKind, Kv};
 use csd_nvme::controller::Subsystem;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, random_u64, set_core_local};
 
+use crate::compute::{self, Compute, Executions, Library, RangeSets};
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
 use crate::describe;
 use crate::error::Error;
-use crate::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
 use crate::limits::MDTS;
 use crate::log::Log;
-use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::{self, Compute, Executions, Library, RangeSets};
-use crate::namespace::kv::epochs::Epochs;
-use crate::namespace::kv::mark::Mark;
-use crate::namespace::kv::recover::{Found, survey};
-use crate::namespace::kv::segments::Segments;
-use crate::namespace::kv::{IndexKind, Kv, marked};
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
 use crate::peers::Peers;
@@ -178,7 +179,7 @@ pub async fn open(
     };
     let segment_bytes = superblock.segment_bytes();
     let count = u32::try_from(superblock.kv_length() / segment_bytes)
-        .map_err(|_| Error::Format("too many kv segments".into()))?;
+        .map_err(|_| csd_kvlog::Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
     let (uuid, at) = (superblock.uuid(), superblock.kv_offset());
     let segments = Segments::new(uuid, at, segment_bytes, count, &nsids);
@@ -256,10 +257,10 @@ async fn open_log(
         )));
     }
     let is_marked = superblock.features_needed() & FEATURE_MARK != 0;
-    let mark = if is_marked { marked::read(media, &segments).await? } else { None };
+    let mark = if is_marked { by_mark::read(media, &segments).await? } else { None };
     let mut found = survey(media, &segments, SHARDS, random_u64()).await?;
     if let Some(mark) = &mark {
-        for text in marked::apply(mark, &mut found, &segments) {
+        for text in by_mark::apply(mark, &mut found, &segments) {
             segments.damaged(text)?;
         }
     }
@@ -292,10 +293,10 @@ async fn set_feature(shared: &Shared) -> Result<(), Error> {
             if !is_marked {
                 epochs.close(epochs.current()).await?;
             }
-            format::set_needed(&shared.syncer, superblock, others | FEATURE_MARK).await
+            Ok(format::set_needed(&shared.syncer, superblock, others | FEATURE_MARK).await?)
         }
         None if is_marked && !shared.media.is_read_only() => {
-            format::set_needed(&shared.syncer, superblock, others).await
+            Ok(format::set_needed(&shared.syncer, superblock, others).await?)
         }
         None => Ok(()),
     }

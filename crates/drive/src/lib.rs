@@ -23,22 +23,22 @@
 //! - [`check`]: the offline check of a medium
 
 mod busy;
-pub mod check;
+pub mod compute;
 pub mod config;
 pub mod controller;
 mod describe;
 pub mod drive;
 pub mod error;
-pub mod format;
 pub mod health;
 pub mod life;
 pub mod limits;
 pub mod log;
-pub mod media;
 pub mod metrics;
 pub mod namespace;
+mod page_check;
 pub mod peers;
 mod resources;
+pub mod scrub;
 pub mod serve;
 mod side;
 pub mod throttle;
@@ -48,7 +48,6 @@ pub mod tunnel;
 pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
-pub use namespace::kv::IndexKind;
 pub use resources::{Expose, Resources};
 pub use serve::{Started, serve, serve_with};
 pub use side::Side;

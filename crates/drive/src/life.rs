@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use csd_kvlog::error::MediaError;
+use csd_kvlog::format::{self, Split, Superblock};
+use csd_kvlog::media::{Direct, FileMedia, Media, Memory, require_device};
 use csd_reactor::{
     Class, CoreId, Notify, backend_name, call, core_count, core_local, post, set_core_local, sleep,
-    spawn, timeout,
+    timeout,
 };
 
 use crate::busy::when_free;
 use crate::config::{Config, MediaKind};
 use crate::drive::{Core, Shared};
-use crate::error::{Error, MediaError};
-use crate::format::{self, Split, Superblock};
+use crate::error::Error;
 use crate::log::Level;
-use crate::media::{Direct, FileMedia, Media, Memory, require_device};
-use crate::namespace::kv::scrub::{Damage, is_list};
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -137,41 +137,6 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
     Ok(())
 }
 
-/// Starts a task on every core that reads the values of its shards, pass after pass, all together
-/// at this pace.
-pub(crate) fn start_scrub(shared: &Arc<Shared>, bytes_per_s: u64) {
-    let bytes_per_s = (bytes_per_s / core_count() as u64).max(1);
-    for core in 0..core_count() {
-        let shared = Arc::clone(shared);
-        // A core that is gone has no shards.
-        let _ = post(CoreId(core), Class::System, move || {
-            let Some(core) = core_local::<Core>() else { return };
-            drop(spawn(Class::Background, async move {
-                let report = |damage: &Damage| log_damage(&shared, damage);
-                core.kv.scrub(&core.block, bytes_per_s, &report).await;
-            }));
-        });
-    }
-}
-
-/// Logs damage that a scrub has met.
-fn log_damage(shared: &Shared, damage: &Damage) {
-    let mut fields =
-        vec![("segment", damage.segment.to_string()), ("offset", damage.offset.to_string())];
-    if let Some(entry) = &damage.entry {
-        let (nsid, key) = entry;
-        fields.push(("nsid", nsid.to_string()));
-        fields.push(("key", key.as_bytes().escape_ascii().to_string()));
-        if is_list(entry) && damage.page.is_none() {
-            fields.push(("value", "page list".to_owned()));
-        }
-    }
-    if let Some(page) = damage.page {
-        fields.push(("page", page.to_string()));
-    }
-    shared.log().write_rated(Level::Error, "damage at rest", &fields);
-}
-
 /// Logs that hosts can connect, and the drive's configuration.
 pub(crate) fn log_start(shared: &Shared, address: SocketAddr) {
     let fields = [
@@ -258,20 +223,15 @@ pub(crate) async fn other_core() {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
     use std::sync::Mutex;
 
-    use csd_nvme::kv::Key;
-    use csd_reactor::sim::{World, WorldConfig};
-    use csd_reactor::{Buffer, block_on};
+    use csd_reactor::block_on;
 
     use super::*;
     use crate::log::Log;
-    use crate::{Resources, drive};
 
     const SIZE_BYTES: u64 = 64 << 20;
     const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 5, block_bytes: 4096 };
-    const VALUE_BYTES: usize = 32 << 10;
 
     /// Opens a medium that is in use. `on_wait` is called with its user when the log says that the
     /// opening waits. Returns the number of such events.
@@ -315,46 +275,5 @@ mod tests {
         let (waits, opened) = open_in_use(|_| {});
         assert!(opened.unwrap_err().to_string().contains("in use"));
         assert_eq!(waits, 1);
-    }
-
-    /// Returns the bytes that a scrub of a drive of two cores reads in this time, which is
-    /// simulated. A pass takes longer.
-    fn scrubbed(bytes_per_s: u64, span: Duration) -> u64 {
-        let world = World::new(7, WorldConfig::default());
-        let machine = world.machine("drive", Ipv4Addr::LOCALHOST, 2);
-        let read = Rc::new(Cell::new(None));
-        let slot = Rc::clone(&read);
-        world.start(machine, move |core| {
-            let slot = Rc::clone(&slot);
-            async move {
-                if core != CoreId(0) {
-                    return std::future::pending().await;
-                }
-                let media = Media::Memory(Arc::new(Memory::new(2 * SIZE_BYTES)));
-                let resources = Resources::default();
-                let opened = drive::open(media, true, "nqn.2026-11.x:a", &SPLIT, &resources);
-                let shared = opened.await.unwrap();
-                drive::start_all(&shared).await.unwrap();
-                let core = core_local::<Core>().unwrap();
-                for number in 0..512_u16 {
-                    let key = Key::new(&number.to_be_bytes()).unwrap();
-                    core.kv.store(2, key, vec![Buffer::zeroed(VALUE_BYTES)], 0).await.unwrap();
-                }
-                start_scrub(&shared, bytes_per_s);
-                sleep(span).await;
-                slot.set(Some(shared.segments.scrub.bytes.load(Relaxed)));
-            }
-        });
-        world.run_until(|_| read.get().is_some(), 10 * span).unwrap();
-        read.get().unwrap()
-    }
-
-    #[test]
-    fn the_scrubs_of_all_cores_together_keep_to_their_rate() {
-        let (rate, span) = (1 << 20, Duration::from_secs(10));
-        let (read, expected) = (scrubbed(rate, span), rate * span.as_secs());
-        // Each core reads a value before it waits, and is within another one at the end.
-        let slack = 2 * 2 * (VALUE_BYTES as u64 + 4096);
-        assert!(read.abs_diff(expected) <= slack, "{read} bytes, not {expected}");
     }
 }

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use csd_kernels::program::{Engine, Limits};
+use csd_kvlog::IndexKind;
+use csd_kvlog::format::PAGE_BYTES;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
+use crate::compute::Admission;
 use crate::error::Error;
-use crate::format::PAGE_BYTES;
-use crate::namespace::compute::Admission;
-use crate::namespace::kv::IndexKind;
 use crate::peers;
 use crate::tunnel;
 

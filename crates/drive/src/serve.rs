@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use csd_kvlog::format::Split;
 use csd_reactor::{
     Class, CoreId, Endpoint, JoinHandle, Listener, spawn, stop_requested, yield_now,
 };
@@ -14,10 +15,10 @@ use crate::busy::when_free;
 use crate::config::Config;
 use crate::drive::{open, start_all};
 use crate::error::Error;
-use crate::format::Split;
 use crate::life;
 use crate::log::Log;
 use crate::metrics;
+use crate::scrub;
 use crate::side::Side;
 use crate::transport::accept::{accept, accept_on};
 
@@ -70,7 +71,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
     if let Some(bytes_per_s) = config.scrub_bytes_per_s {
-        life::start_scrub(&shared, bytes_per_s);
+        scrub::start(&shared, bytes_per_s);
     }
     // A signal drains the drive as soon as its address is known.
     let stop = spawn(Class::System, stop_requested());

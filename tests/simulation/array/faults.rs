@@ -1,6 +1,6 @@
 //! Faults of a run by kind, and what the hosts did about them.
 
-use csd_drive::media::Losses;
+use csd_kvlog::media::Losses;
 
 use super::flips::Flips;
 use super::host::Shared;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_drive::media::Memory;
+use csd_kvlog::media::Memory;
 use csd_store::array::{Array, GUARDED, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, Placement, rebuild};
 use csd_store::object;

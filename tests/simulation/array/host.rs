@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use csd_drive::media::Volatile;
 use csd_initiator::{Block, Controller, Kv, Options};
 use csd_kernels::ElementType;
+use csd_kvlog::media::Volatile;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
 use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use csd_drive::media::{Memory, Volatile};
+use csd_kvlog::media::{Memory, Volatile};
 use csd_nvme::kv::Key;
 use csd_store::array::OBJECTS_NSID;
 

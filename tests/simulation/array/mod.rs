@@ -52,12 +52,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::peers::{Directory, List};
 use csd_drive::transport::accept;
 use csd_drive::{Resources, drive};
 use csd_initiator::Address;
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{CoreId, Listener};
 use csd_store::array::{ArrayFile, GUARDED, Guards, Plan};

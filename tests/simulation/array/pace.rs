@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::media::{Volatile, VolatileConfig};
 use csd_kernels::ElementType;
+use csd_kvlog::media::{Volatile, VolatileConfig};
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, Extents, Placement, rebuild};
 use csd_store::layout::Scheme;

@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::peers::{Directory, List};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options, Secret};
+use csd_kvlog::format::Split;
+use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::auth::{Hash, Offer};
 use csd_nvme::combine::{Answers, Piece, Place, Target, Task};
 use csd_nvme::execute::{Output, chunk_key};

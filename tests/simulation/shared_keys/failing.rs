@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use csd_drive::media::{FaultConfig, Faulty, Media};
+use csd_kvlog::media::{FaultConfig, Faulty, Media};
 
 use crate::injected::Injections;
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_drive::media::Losses;
+use csd_kvlog::media::Losses;
 
 use super::failing::Failing;
 use super::linear::{self, Ask, Content, EMPTY, Operation, Told};

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::media::Media;
 use csd_initiator::{Address, Controller, Error, Kv, Options};
+use csd_kvlog::media::Media;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_IF_NEWER};
 use csd_nvme::status::Status;
 use csd_reactor::sim::MachineId;

@@ -8,7 +8,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use csd_drive::format::{Identity, identify};
+use csd_kvlog::format::{Identity, identify};
 use csd_os::place::remove_if_there;
 use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{DriveRecord, Home};

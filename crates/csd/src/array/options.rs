@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use csd_drive::format::{Split, Superblock};
+use csd_kvlog::format::{Split, Superblock};
 use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, Words};
 use csd_store::extent::UNIT_BYTES;
 

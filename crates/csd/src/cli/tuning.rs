@@ -90,7 +90,7 @@ pub(crate) enum KvIndex {
     Ordered,
 }
 
-impl From<KvIndex> for csd_drive::IndexKind {
+impl From<KvIndex> for csd_kvlog::IndexKind {
     fn from(kind: KvIndex) -> Self {
         match kind {
             KvIndex::Hash => Self::Hash,
@@ -107,7 +107,7 @@ pub(crate) enum Direct {
     Off,
 }
 
-impl From<Direct> for csd_drive::media::Direct {
+impl From<Direct> for csd_kvlog::media::Direct {
     fn from(direct: Direct) -> Self {
         match direct {
             Direct::Auto => Self::Auto,

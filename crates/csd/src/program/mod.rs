@@ -12,7 +12,7 @@ mod sandbox;
 
 use std::path::Path;
 
-use csd_drive::namespace::compute::digest;
+use csd_drive::compute::digest;
 use csd_initiator::{Address, Compute, Controller, NamespaceKind, Place};
 use csd_nvme::compute::{DEVICE_DEFINED, ProgramState};
 use csd_nvme::wire::text_of;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use csd_nvme::executions::{EXECUTIONS_MAX, Entry};
 use csd_reactor::{Instant, now};
 
-use crate::namespace::compute::Report;
+use crate::compute::Report;
 
 /// Makes the entry of an execution that ends now, without its caller.
 pub fn entry(report: &Report, index: u16, begun: Instant) -> Entry {

@@ -10,17 +10,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use csd_kvlog::error::MediaError;
+use csd_kvlog::format::SETTINGS_OFFSETS;
+use csd_kvlog::media::{Media, Syncer};
+use csd_kvlog::segments::Segments;
 use csd_nvme::feature::{EDNEK, FeatureId, PROTECT, PROTECT_UNTIL_POWER_CYCLE};
 use csd_nvme::layout;
 use csd_nvme::opcode::Kv;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 use csd_nvme::{memory, nvm};
 use csd_reactor::{Buffer, Class, sleep, spawn};
 
-use crate::error::{Error, MediaError};
-use crate::format::SETTINGS_OFFSETS;
-use crate::media::{Media, Syncer};
-use crate::namespace::kv::segments::Segments;
-use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
+use crate::error::Error;
 
 /// "CSDSETS\0".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSETS\0");

@@ -7,13 +7,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kvlog::error::Access;
+use csd_kvlog::media::{Media, Syncer};
 use csd_nvme::nvm::{COPY_RANGES_MAX, Extent};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, spawn};
 
 use super::write_gate::{Inside, WriteGate};
-use crate::error::Access;
-use crate::media::{Media, Syncer};
 
 /// Compare, Verify and Copy read in pieces of this many bytes.
 pub const PIECE_BYTES: u32 = 1 << 20;

@@ -14,7 +14,7 @@ use csd_nvme::memory::Range;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, yield_now};
 
-use crate::media::{COPY_BYTES, in_turns};
+use csd_kvlog::media::{COPY_BYTES, in_turns};
 use csd_nvme::vendor::NSID_MEMORY;
 
 /// Bytes of a page.

@@ -4,7 +4,5 @@
 //! parameters.
 
 pub mod block;
-pub mod compute;
-pub mod kv;
 pub mod memory;
 pub mod write_gate;

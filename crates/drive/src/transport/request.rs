@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use csd_kvlog::epochs::Turn;
 use csd_nvme::capsule::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
 use csd_nvme::controller::queue::Permit;
 use csd_nvme::opcode::Admin;
@@ -17,7 +18,6 @@ use super::link::{HEADROOM, Link, TAILROOM};
 use crate::drive::Core;
 use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::metrics::Begun;
-use crate::namespace::kv::epochs::Turn;
 
 /// A command that is not answered yet.
 pub struct Request {

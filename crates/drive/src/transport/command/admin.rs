@@ -7,6 +7,7 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use csd_kvlog::error::Access;
 use csd_nvme::controller::admin::{self, ADMIN_DATA_BYTES_MAX, Answer};
 use csd_nvme::fabrics;
 use csd_nvme::opcode::{Admin as Opcode, Fabrics};
@@ -20,7 +21,6 @@ use super::super::session::{Admin, Session};
 use super::view::View;
 use super::{auth, fabrics as fabrics_commands};
 use crate::controller::Association;
-use crate::error::Access;
 
 /// Runs a command.
 pub(in super::super) async fn run(mut request: Request) {

@@ -7,8 +7,8 @@ use csd_nvme::status::Status;
 use csd_reactor::now;
 
 use super::super::request::{Done, Request};
+use crate::compute::Call;
 use crate::controller::executions;
-use crate::namespace::compute::Call;
 
 /// Runs a command of the compute namespace.
 pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {

@@ -7,6 +7,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use csd_kvlog::{Progress, Value};
 use csd_nvme::kv::{Command, Key};
 use csd_nvme::status::Status;
 use csd_reactor::{now, timeout};
@@ -15,7 +16,6 @@ use super::super::link::{HEADROOM, TAILROOM};
 use super::super::request::{Done, Payload, Request};
 use crate::drive::Core;
 use crate::limits::PDU_DATA_BYTES_MAX;
-use crate::namespace::kv::{Progress, Value};
 
 /// Longest time that a version is pinned while it is sent. After that the pin is released whenever
 /// the command waits for its host, and the version is looked up again: it may have been moved,

@@ -1,0 +1,158 @@
+//! Scrub of a drive: a task of each core reads the current values of its shards at a pace, and
+//! compares blocks with the page lists among them.
+//!
+//! Disks return wrong data without an error now and then (Bairavasundaram et al., "An Analysis of
+//! Data Corruption in the Storage Stack", FAST 2008). Data that nobody reads is therefore read
+//! regularly, so that damage is found while other copies or parity can still mend it.
+
+use std::sync::Arc;
+
+use csd_kvlog::record::EntryKey;
+use csd_kvlog::scrub::{Compared, Damage, Owner};
+use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
+use csd_nvme::vendor::NSID_OBJECTS;
+use csd_reactor::{Buffer, Class, CoreId, core_count, core_local, post, spawn};
+
+use crate::drive::{Core, Shared};
+use crate::log::Level;
+use crate::page_check::{Differing, compare};
+
+/// Starts a task on every core that reads the values of its shards, pass after pass, all together
+/// at this pace.
+pub(crate) fn start(shared: &Arc<Shared>, bytes_per_s: u64) {
+    let bytes_per_s = (bytes_per_s / core_count() as u64).max(1);
+    for core in 0..core_count() {
+        let shared = Arc::clone(shared);
+        // A core that is gone has no shards.
+        let _ = post(CoreId(core), Class::System, move || {
+            let Some(core) = core_local::<Core>() else { return };
+            drop(spawn(Class::Background, async move {
+                run(&core, bytes_per_s, &|damage| log(&shared, damage)).await;
+            }));
+        });
+    }
+}
+
+/// Reads the values of a core's shards, pass after pass, until the drive stops. Calls `report` for
+/// damage, in every pass again.
+pub async fn run(core: &Core, bytes_per_s: u64, report: &dyn Fn(&Damage)) {
+    core.kv.scrub(bytes_per_s, &PageLists { core, report }).await;
+}
+
+/// The page lists of blocks among a core's values.
+struct PageLists<'a> {
+    core: &'a Core,
+    report: &'a dyn Fn(&Damage),
+}
+
+impl Owner for PageLists<'_> {
+    type Checksums = List;
+
+    fn checksums(&self, entry: &EntryKey, value: &Buffer) -> Option<List> {
+        let list = if is_list(entry) { List::parse(value).ok()? } else { return None };
+        // Values are compared with the checksums of their records.
+        (list.kind == PieceKind::BLOCKS).then_some(list)
+    }
+
+    async fn compare(&self, list: &List, number: usize) -> Option<Compared> {
+        let piece = list.pieces.get(number)?;
+        let first = match compare(&self.core.kv, &self.core.block, list, number, 0).await {
+            Ok(Differing { count: 0, .. }) => None,
+            Ok(Differing { first, .. }) => Some(u64::from(first)),
+            // The medium cannot read them.
+            Err(_) => Some(0),
+        };
+        let differs_at = first.map(|page| piece.start + page * u64::from(list.page_bytes));
+        Some(Compared { bytes: piece.bytes.into(), differs_at })
+    }
+
+    fn report(&self, damage: &Damage) {
+        (self.report)(damage);
+    }
+}
+
+/// Logs damage that a scrub has met.
+fn log(shared: &Shared, damage: &Damage) {
+    let mut fields =
+        vec![("segment", damage.segment.to_string()), ("offset", damage.offset.to_string())];
+    if let Some(entry) = &damage.entry {
+        let (nsid, key) = entry;
+        fields.push(("nsid", nsid.to_string()));
+        fields.push(("key", key.as_bytes().escape_ascii().to_string()));
+        if is_list(entry) && damage.outside.is_none() {
+            fields.push(("value", "page list".to_owned()));
+        }
+    }
+    if let Some(page) = damage.outside {
+        fields.push(("page", page.to_string()));
+    }
+    shared.log().write_rated(Level::Error, "damage at rest", &fields);
+}
+
+/// Returns true if page lists have such keys.
+fn is_list((nsid, key): &EntryKey) -> bool {
+    u32::from(*nsid) == NSID_OBJECTS && key.as_bytes().len() == KEY_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
+
+    use csd_kvlog::format::Split;
+    use csd_kvlog::media::{Media, Memory};
+    use csd_nvme::kv::Key;
+    use csd_reactor::sim::{World, WorldConfig};
+    use csd_reactor::sleep;
+
+    use super::*;
+    use crate::{Resources, drive};
+
+    const SIZE_BYTES: u64 = 64 << 20;
+    const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 5, block_bytes: 4096 };
+    const VALUE_BYTES: usize = 32 << 10;
+
+    /// Returns the bytes that a scrub of a drive of two cores reads in this time, which is
+    /// simulated. A pass takes longer.
+    fn scrubbed(bytes_per_s: u64, span: Duration) -> u64 {
+        let world = World::new(7, WorldConfig::default());
+        let machine = world.machine("drive", Ipv4Addr::LOCALHOST, 2);
+        let read = Rc::new(Cell::new(None));
+        let slot = Rc::clone(&read);
+        world.start(machine, move |core| {
+            let slot = Rc::clone(&slot);
+            async move {
+                if core != CoreId(0) {
+                    return std::future::pending().await;
+                }
+                let media = Media::Memory(Arc::new(Memory::new(2 * SIZE_BYTES)));
+                let resources = Resources::default();
+                let opened = drive::open(media, true, "nqn.2026-11.x:a", &SPLIT, &resources);
+                let shared = opened.await.unwrap();
+                drive::start_all(&shared).await.unwrap();
+                let core = core_local::<Core>().unwrap();
+                for number in 0..512_u16 {
+                    let key = Key::new(&number.to_be_bytes()).unwrap();
+                    core.kv.store(2, key, vec![Buffer::zeroed(VALUE_BYTES)], 0).await.unwrap();
+                }
+                start(&shared, bytes_per_s);
+                sleep(span).await;
+                slot.set(Some(shared.segments.scrub.bytes.load(Relaxed)));
+            }
+        });
+        world.run_until(|_| read.get().is_some(), 10 * span).unwrap();
+        read.get().unwrap()
+    }
+
+    #[test]
+    fn the_scrubs_of_all_cores_together_keep_to_their_rate() {
+        let (rate, span) = (1 << 20, Duration::from_secs(10));
+        let (read, expected) = (scrubbed(rate, span), rate * span.as_secs());
+        // Each core reads a value before it waits, and is within another one at the end.
+        let slack = 2 * 2 * (VALUE_BYTES as u64 + 4096);
+        assert!(read.abs_diff(expected) <= slack, "{read} bytes, not {expected}");
+    }
+}

@@ -1,0 +1,272 @@
+//! kv namespaces: Store, Retrieve, Exist, Delete and List over a log of 16 shards.
+//!
+//! A key's shard is fixed by a hash of namespace and key; shard s belongs to core s mod cores. A
+//! read asks the owner for the location and reads the value on its own core; a write sends its
+//! payload to the owner's core.
+//!
+//! Invariants: a Store is answered when it is durable, or with a volatile cache when it is written
+//! and its turn has come; a value read is the one that was current at
+//! some moment of the read, whole, and its checksum held; List's order is that of the namespace's
+//! index, whatever the number of cores.
+
+mod capacity;
+mod change;
+pub mod check;
+pub mod checkpoint;
+mod clean;
+mod close_epoch;
+mod commit;
+mod current_records;
+pub mod epochs;
+pub mod error;
+pub mod format;
+mod group;
+pub mod hint;
+pub mod index;
+mod list_keys;
+mod log_positions;
+pub mod mark;
+pub mod media;
+pub mod record;
+pub mod recover;
+pub mod scrub;
+mod seal;
+pub mod segments;
+pub mod shard;
+mod store_newer;
+mod tail;
+mod uncertain_keys;
+mod value;
+pub mod walk;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_nvme::kv::Key;
+use csd_nvme::status::Status;
+use csd_reactor::{
+    Buffer, Class, CoreId, Semaphore, call, class, core_count, core_id, core_local, set_core_local,
+    sleep, spawn,
+};
+
+use crate::error::{Access, MediaError};
+use crate::format::SHARDS;
+use crate::media::{Media, Syncer};
+use epochs::Turn;
+pub use error::Error;
+pub use index::IndexKind;
+use record::EntryKey;
+use recover::Found;
+use segments::Segments;
+use shard::Shard;
+pub use value::{Progress, Value};
+
+/// Pause between two looks at cleaning that has to end when the drive stops.
+const STOP_PAUSE: Duration = Duration::from_millis(1);
+
+/// Number of shards that a core recovers at a time. They read together, so one call of the system
+/// starts several reads; each holds the lists of one segment.
+const RECOVERED_TOGETHER: usize = 4;
+
+/// The kv namespaces as one core sees them.
+pub struct Kv {
+    media: Media,
+    segments: Arc<Segments>,
+    value_bytes_max: u32,
+    // By shard number. Shards of other cores are `None`.
+    shards: Vec<Option<Rc<Shard>>>,
+}
+
+/// Returns the core that owns a shard.
+fn owner(shard: usize) -> CoreId {
+    CoreId(shard % core_count())
+}
+
+/// Returns the shard of a key, which is fixed by the format.
+pub fn shard_of(key: &EntryKey) -> usize {
+    let seed = crc32c::crc32c(&key.0.to_le_bytes());
+    crc32c::crc32c_append(seed, key.1.as_bytes()) as usize % SHARDS as usize
+}
+
+impl Kv {
+    /// Recovers this core's shards, and makes them a core-local value for other cores to call.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn recover(
+        media: Media,
+        segments: Arc<Segments>,
+        value_bytes_max: u32,
+        syncer: Rc<Syncer>,
+        found: &[Found],
+    ) -> Result<Rc<Self>, Error> {
+        let found: Rc<[Found]> = found.into();
+        let turns = Semaphore::new(RECOVERED_TOGETHER);
+        let recover = |id: u32| {
+            let (media, segments) = (media.clone(), Arc::clone(&segments));
+            let shard = Rc::new(Shard::new(id, media, segments, Rc::clone(&syncer)));
+            let (found, turns) = (Rc::clone(&found), turns.clone());
+            let recover = async move {
+                let _turn = turns.acquire(1).await;
+                shard.recover(&found).await.map(|()| shard)
+            };
+            (owner(id as usize) == core_id()).then(|| spawn(Class::Foreground, recover))
+        };
+        let recovering: Vec<_> = (0..SHARDS).map(recover).collect();
+        let mut recovered = Vec::with_capacity(SHARDS as usize);
+        for shard in recovering {
+            recovered.push(match shard {
+                Some(shard) => Some(shard.await),
+                None => None,
+            });
+        }
+        // All have ended, so none writes to the medium behind a failure.
+        let shards = recovered.into_iter().map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
+        let this = Rc::new(Self { media, segments, value_bytes_max, shards });
+        set_core_local(Rc::clone(&this));
+        Ok(this)
+    }
+
+    /// Returns the state that all shards share.
+    pub fn segments(&self) -> &Arc<Segments> {
+        &self.segments
+    }
+
+    fn shard(&self, number: usize) -> &Rc<Shard> {
+        self.shards[number].as_ref().expect("asked on the owner's core")
+    }
+
+    /// Runs `ask` with a shard on the core that owns it: at once on this core, by a message on
+    /// another, where it has the class of the task that asks.
+    async fn on_owner<T, F>(
+        &self,
+        number: usize,
+        ask: impl FnOnce(Rc<Shard>) -> F + Send + 'static,
+    ) -> Result<T, Status>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Status>> + 'static,
+    {
+        if owner(number) == core_id() {
+            return ask(Rc::clone(self.shard(number))).await;
+        }
+        let there = move || async move {
+            let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+            ask(Rc::clone(here.shard(number))).await
+        };
+        call(owner(number), class(), there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+    }
+
+    /// Seals the segments of this core's shards when the drive stops, so that the next start knows
+    /// where the log ends. The caller makes sure that no command runs.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn stop(&self) -> Result<(), MediaError> {
+        self.segments.close();
+        while self.segments.is_cleaning() {
+            sleep(STOP_PAUSE).await;
+        }
+        for shard in self.shards.iter().flatten() {
+            shard.stop().await?;
+        }
+        Ok(())
+    }
+
+    /// Makes every change durable that was answered before.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn flush(&self) -> Result<(), Status> {
+        let Some(epochs) = &self.segments.epochs else { return Ok(()) };
+        epochs.close(epochs.current()).await.map_err(|error| error.status(Access::Write))
+    }
+
+    /// Stores a value.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn store(
+        &self,
+        nsid: u16,
+        key: Key,
+        value: Vec<Buffer>,
+        options: u8,
+    ) -> Result<(), Status> {
+        self.store_in_turn(nsid, key, value, options).await.map(drop)
+    }
+
+    /// Stores a value. The caller holds the turn until it has answered the command, which keeps the
+    /// order of answers.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn store_in_turn(
+        &self,
+        nsid: u16,
+        key: Key,
+        value: Vec<Buffer>,
+        options: u8,
+    ) -> Result<Turn, Status> {
+        let bytes: usize = value.iter().map(|piece| piece.len()).sum();
+        if bytes as u64 > u64::from(self.value_bytes_max) {
+            return Err(Status::INVALID_VALUE_SIZE);
+        }
+        let entry = (nsid, key);
+        let store = move |shard| async move { change::store(&shard, entry, value, options).await };
+        let turn = self.on_owner(shard_of(&entry), store).await?;
+        turn.comes().await;
+        Ok(turn)
+    }
+
+    /// Deletes a key.
+    ///
+    /// # Errors
+    /// The status to answer with: [`Status::KEY_DOES_NOT_EXIST`] only when the namespace is
+    /// configured so.
+    pub async fn delete(&self, nsid: u16, key: Key) -> Result<(), Status> {
+        self.delete_in_turn(nsid, key).await.map(drop)
+    }
+
+    /// Deletes a key; otherwise as [`Self::store_in_turn`].
+    ///
+    /// # Errors
+    /// As [`Self::delete`].
+    pub async fn delete_in_turn(&self, nsid: u16, key: Key) -> Result<Turn, Status> {
+        let entry = (nsid, key);
+        let delete = move |shard| async move { change::delete(&shard, entry).await };
+        let turn = self.on_owner(shard_of(&entry), delete).await?;
+        turn.comes().await;
+        Ok(turn)
+    }
+
+    /// Returns true when the key exists.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn exist(&self, nsid: u16, key: Key) -> Result<bool, Status> {
+        let entry = (nsid, key);
+        let find = move |shard: Rc<Shard>| async move { shard.find_certain(&entry).await };
+        Ok(self.on_owner(shard_of(&entry), find).await?.is_some())
+    }
+
+    /// Opens a value and pins its version; `None` when the key does not exist.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn open(&self, nsid: u16, key: Key) -> Result<Option<Value>, Status> {
+        let entry = (nsid, key);
+        let pin = move |shard| async move { value::pin(&shard, &entry).await };
+        let found = self.on_owner(shard_of(&entry), pin).await?;
+        Ok(found.map(|pinned| Value::new(self.media.clone(), &self.segments, entry, pinned)))
+    }
+
+    /// Returns the data of a List.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn list(&self, nsid: u16, from: Option<Key>, size: u32) -> Result<Vec<u8>, Status> {
+        list_keys::list(self, nsid, from, size).await
+    }
+}

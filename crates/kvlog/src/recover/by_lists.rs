@@ -1,0 +1,193 @@
+//! Recovery by the lists of checkpoints: reads those of a segment, and adds their records to the
+//! index of its shard.
+//!
+//! Invariants: a list is used only as a whole, when its checksum held and its records are in order;
+//! the index and all accounts are afterwards as if the records had been added one after another.
+
+use csd_reactor::Buffer;
+
+use crate::checkpoint::{Checkpoint, Entries, Listed};
+use crate::index::Index;
+use crate::media::Media;
+use crate::record::{Place, RECORDS_OFFSET, footprint};
+use crate::recover::Found;
+use crate::segments::Segments;
+use crate::shard::{Location, Shard};
+
+/// A checkpoint that was read.
+pub struct Loaded {
+    /// Its place.
+    pub place: Place,
+    /// Its header.
+    pub header: Checkpoint,
+    /// Its records in the order of their offsets.
+    pub records: Vec<Listed>,
+}
+
+/// Reads the checkpoint at a place of a segment; `None` when it is not whole.
+pub async fn load(media: &Media, segments: &Segments, of: &Found, place: Place) -> Option<Loaded> {
+    let length = usize::try_from(place.bytes).ok()?;
+    if place.end() > segments.segment_bytes {
+        return None;
+    }
+    let at = segments.at(of.number, place.offset);
+    let (result, bytes) = media.read(at, Buffer::with_room(0, length, 0)).await;
+    result.ok()?;
+    let (header, list) = Checkpoint::decode(&bytes, of.sequence, place)?;
+    let mut entries = Entries::new(list);
+    let records: Vec<Listed> = entries.by_ref().collect();
+    let mut end = RECORDS_OFFSET;
+    let in_order = records.iter().all(|listed| {
+        let follows = listed.offset >= end;
+        end = listed.offset.saturating_add(listed.record().footprint());
+        follows && end <= place.offset
+    });
+    (entries.is_done() && in_order).then_some(Loaded { place, header, records })
+}
+
+impl Shard {
+    /// Reads a segment's checkpoints, oldest first. If one is damaged, also returns the places of
+    /// those that others name, this one included.
+    pub(super) async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Vec<Place>) {
+        let mut loaded = Vec::new();
+        let mut next = found.checkpoint(&self.segments);
+        while let Some(place) = next {
+            let Some(checkpoint) = load(&self.media, &self.segments, found, place).await else {
+                self.lost_checkpoint(found, place.offset);
+                let mut known: Vec<Place> = loaded.iter().map(|it: &Loaded| it.place).collect();
+                known.push(place);
+                return (Vec::new(), known);
+            };
+            next = checkpoint.header.previous;
+            loaded.push(checkpoint);
+        }
+        loaded.reverse();
+        (loaded, Vec::new())
+    }
+
+    /// Notes a damaged checkpoint, once.
+    pub(super) fn lost_checkpoint(&self, found: &Found, at: u64) {
+        self.segments.walked(format!("segment {}: checkpoint at {at}", found.number));
+    }
+
+    /// Adds the records of a list to the index, in order. Sums over the list are counted once.
+    pub(super) fn recovered_list(&self, found: &Found, records: &[Listed]) {
+        let (mut commit, mut longest, mut live, mut tombstones) = (0, 0, 0, 0);
+        let mut replaced = Vec::new();
+        for run in records.chunk_by(|one, next| one.key.0 == next.key.0) {
+            let nsid = run[0].key.0;
+            let mut indexes = self.index.borrow_mut();
+            let kind = self.segments.index_kind(nsid);
+            let index = indexes.entry(nsid).or_insert_with(|| Index::new(kind));
+            let (mut bytes, mut keys) = (0, 0);
+            for listed in run {
+                let Listed { offset, key, value_bytes, .. } = *listed;
+                commit = listed.commit.max(commit);
+                longest = footprint(u64::from(value_bytes.unwrap_or(0))).max(longest);
+                let space = self.segments.space(value_bytes);
+                live += space;
+                match value_bytes {
+                    Some(_) => (bytes, keys) = (bytes + space, keys + 1),
+                    None => tombstones += space,
+                }
+                let location = Location { segment: found.number, offset, value_bytes };
+                if let Some(old) = index.insert(key.1, self.place(&location)) {
+                    replaced.push((key, self.location(old)));
+                }
+            }
+            self.segments.add_used(nsid, bytes, keys);
+        }
+        self.segments.seen(commit, found.sequence);
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+            segment.longest = segment.longest.max(longest);
+            segment.live += live;
+            segment.tombstones += tombstones;
+        }
+        // Behind the sums, which include the record that a later one of the list replaces.
+        replaced.iter().for_each(|(key, old)| self.forget(*key, old));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use csd_nvme::kv::Key;
+
+    use crate::crate::shard::Segment;
+    use crate::media::{Memory, Syncer};
+    use crate::*;
+
+    const SEGMENT: u32 = 3;
+
+    /// Makes a shard that owns an empty segment.
+    fn shard() -> Rc<Shard> {
+        let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
+        let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2, 3]));
+        let syncer = Rc::new(Syncer::new(media.clone()));
+        let shard = Rc::new(Shard::new(0, media, segments, syncer));
+        shard.owned.borrow_mut().insert(SEGMENT, Segment::default());
+        shard
+    }
+
+    /// Returns the accounts of a shard, and the locations of some keys.
+    fn state(shard: &Shard) -> String {
+        let segments = &shard.segments;
+        let used = segments
+            .namespaces
+            .iter()
+            .map(|namespace| (namespace.used_bytes.load(Relaxed), namespace.keys.load(Relaxed)));
+        let sums = [&segments.promised, &segments.index_bytes].map(|sum| sum.load(Relaxed));
+        let newest: Vec<_> = (0..4)
+            .flat_map(|key| [2, 3].map(|nsid| (nsid, Key::new(&[key]).expect("a byte"))))
+            .map(|key| shard.newest(&key))
+            .collect();
+        let (next, owned) = (segments.next_commit(), shard.owned.borrow());
+        format!("{:?} {sums:?} {newest:?} {next} {owned:?}", used.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_list_leaves_what_its_records_leave_one_after_another() {
+        let (sequence, shard_number) = (9, 0);
+        let found = Found {
+            number: SEGMENT,
+            sequence,
+            shard: shard_number,
+            seal: None,
+            hint: None,
+            is_cut: false,
+        };
+        // Keys that come again, in both namespaces, as values and as tombstones.
+        let rows = [
+            (2, 0, 7, Some(100)),
+            (2, 1, 8, Some(0)),
+            (3, 1, 9, Some(5_000)),
+            (2, 0, 3, Some(70)),
+            (2, 2, 11, None),
+            (3, 1, 12, None),
+            (3, 3, 4, Some(64)),
+            (2, 1, 13, None),
+            (2, 1, 14, Some(1)),
+        ];
+        let mut offset = RECORDS_OFFSET;
+        let records: Vec<Listed> = rows
+            .into_iter()
+            .map(|(nsid, key, commit, value_bytes)| {
+                let key = (nsid, Key::new(&[key]).expect("a byte"));
+                let listed = Listed { offset, key, commit, value_bytes };
+                offset += listed.record().footprint();
+                listed
+            })
+            .collect();
+        let (one_by_one, at_once) = (shard(), shard());
+        for listed in &records {
+            one_by_one.recovered(&found, listed.offset, &listed.record(), &mut BTreeMap::new());
+        }
+        at_once.recovered_list(&found, &records);
+        assert_eq!(state(&at_once), state(&one_by_one));
+        assert!(state(&at_once).contains("offset"), "some are there");
+    }
+}

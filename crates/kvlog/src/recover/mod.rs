@@ -1,0 +1,328 @@
+//! Recovery: rebuilds shards and their indexes from the medium.
+//!
+//! A sealed segment counts up to its seal. The newest segment of a shard counts up to its torn end,
+//! and is sealed there before the shard takes new records; one that was sealed because the drive
+//! stopped is opened again. If the medium has a mark, the log ends where that says (`by_mark.rs`).
+//! Checkpoints are read in place of the records that they list; where one is damaged, the records
+//! of its segment are walked.
+//!
+//! Invariants: no length is used before its checksum held; every acknowledged record is found, or
+//! the drive is not opened, because a damaged header that no checkpoint lists may hide the newest
+//! value of any key, and cleaning could destroy it for good. Only a read-only medium is opened with
+//! damage, to copy its whole records. Of two records of a key the later one in the log counts; in
+//! version 1, where a group may have a moved record behind the one that supersedes it, that with
+//! the higher commit number.
+
+pub mod by_lists;
+pub mod by_mark;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use csd_reactor::Buffer;
+
+use crate::error::Error;
+use crate::hint::{HINT_OFFSET, Hint};
+use crate::mark::Position;
+use crate::media::Media;
+use crate::record::{
+    EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, SECTOR_BYTES, Seal, SegmentHeader,
+    SegmentSeal,
+};
+use crate::segments::Segments;
+use crate::shard::{Location, Segment, Shard};
+use crate::tail::Tail;
+use crate::walk::{Step, Until, Walk};
+
+/// A segment in use, as its first two pages describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Segment number.
+    pub number: u32,
+    /// Its sequence.
+    pub sequence: u64,
+    /// Its shard.
+    pub shard: u32,
+    /// Its seal, if it has one.
+    pub seal: Option<Seal>,
+    /// Its hint, if it has a valid one and no seal.
+    pub hint: Option<Hint>,
+    /// True if a mark, and not the medium, says where it is sealed.
+    pub is_cut: bool,
+}
+
+/// Bytes read at once when recovery or the check walks records.
+pub const WINDOW_BYTES: u64 = 64 << 10;
+
+/// Each start skips a random number of sequences below 2^44, so that 2^64 of them last for a
+/// million starts, and the sequence of an earlier life recurs less often than a checksum holds by
+/// chance.
+const SKIP_BITS: u32 = 20;
+
+/// Reads the header and seal of every segment: returns segments in use, and adds the others to the
+/// free list. `random` is a random number for this start.
+///
+/// # Errors
+/// When the medium cannot be read, a segment names a shard that does not exist, or its header is
+/// damaged.
+pub async fn survey(
+    media: &Media,
+    segments: &Segments,
+    shards: u32,
+    random: u64,
+) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    for number in 0..segments.count {
+        let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
+        let (result, pages) =
+            media.read(segments.at(number, 0), Buffer::with_room(0, length, 0)).await;
+        result?;
+        match Found::decode(number, &pages, segments) {
+            Ok(Some(segment)) if segment.shard >= shards => {
+                let shard = segment.shard;
+                return Err(Error::Format(format!("segment {number} belongs to shard {shard}")));
+            }
+            Ok(Some(segment)) => {
+                segments.seen(0, segment.sequence);
+                found.push(segment);
+                continue;
+            }
+            Ok(None) => {}
+            Err(text) => segments.damaged(text)?,
+        }
+        segments.give(number);
+    }
+    found.sort_by_key(|segment| segment.sequence);
+    // Sequences of this life differ from those of earlier ones that left nothing but records: the
+    // header of a segment may be lost in a power cut, or freed, and the records behind it be there.
+    segments.skip_sequences(random >> SKIP_BITS);
+    Ok(found)
+}
+
+impl Found {
+    /// Decodes the first two pages of a segment; `None` when it is free.
+    ///
+    /// # Errors
+    /// The damage, described.
+    pub fn decode(number: u32, pages: &[u8], segments: &Segments) -> Result<Option<Self>, String> {
+        let (head, seal) = pages.split_at(usize::try_from(PAGE_BYTES).expect("a page"));
+        match SegmentHeader::decode(head, &segments.uuid) {
+            Head::Free => Ok(None),
+            Head::Damaged => Err(format!("segment {number}: its header (checksum)")),
+            Head::Used { sequence, shard } => {
+                let hint = &seal[usize::try_from(HINT_OFFSET - PAGE_BYTES).expect("a sector")..];
+                let bytes = segments.segment_bytes;
+                let seal = SegmentSeal::decode(seal, sequence, bytes);
+                let hint = Hint::decode(hint, sequence, bytes)
+                    .filter(|_| segments.has_checkpoints() && seal.is_none());
+                Ok(Some(Self { number, sequence, shard, seal, hint, is_cut: false }))
+            }
+        }
+    }
+
+    /// Makes a walk over the segment's records.
+    pub fn walk(&self, media: &Media, segments: &Segments) -> Walk {
+        let until = match self.seal {
+            Some(seal) => Until::Sealed(seal.valid_bytes),
+            None => Until::Open(self.hint),
+        };
+        // An open segment ends soon behind what its hint says.
+        let window_bytes = if self.hint.is_some() { WINDOW_BYTES / 4 } else { WINDOW_BYTES };
+        Walk::new(media, segments, (self.number, self.sequence), until, window_bytes)
+    }
+
+    /// Returns the place of the newest checkpoint that the seal or the hint names.
+    pub fn checkpoint(&self, segments: &Segments) -> Option<Place> {
+        let named = match self.seal {
+            Some(seal) => seal.checkpoint,
+            None => self.hint.and_then(|hint| hint.checkpoint),
+        };
+        named.filter(|_| segments.has_checkpoints())
+    }
+}
+
+/// Compares the segments of one shard, oldest first, with their seals.
+///
+/// # Errors
+/// The damage, in words.
+pub fn check_seals(own: &[Found]) -> Result<(), String> {
+    let Some((last, others)) = own.split_last() else { return Ok(()) };
+    if let Some(segment) = others.iter().find(|segment| segment.seal.is_none()) {
+        // The next one was begun only when this one's seal was durable.
+        return Err(format!("segment {}: its seal", segment.number));
+    }
+    match last.seal.and_then(|seal| seal.stopped) {
+        Some(owned) if owned as usize != own.len() => {
+            let (shard, found) = (last.shard, own.len());
+            Err(format!("shard {shard}: {found} segments where there were {owned}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Shard {
+    /// Builds the index from the shard's segments, oldest first, and seals a segment that was left
+    /// open.
+    ///
+    /// # Errors
+    /// When the medium fails, or is damaged.
+    pub async fn recover(self: &Rc<Self>, found: &[Found]) -> Result<(), Error> {
+        // Of this shard alone, until its index is built.
+        let mut newest: BTreeMap<EntryKey, (u64, Location)> = BTreeMap::new();
+        let own = found.iter().filter(|segment| segment.shard == self.number);
+        let own: Vec<Found> = own.copied().collect();
+        if let Err(text) = check_seals(&own) {
+            self.segments.damaged(text)?;
+        }
+        for (index, found) in own.iter().enumerate() {
+            let is_last = index + 1 == own.len();
+            let sealed = found.seal.is_some() && !found.is_cut;
+            let segment = Segment { sequence: found.sequence, sealed, ..Segment::default() };
+            self.owned.borrow_mut().insert(found.number, segment);
+            self.tail.replace(Tail::default());
+            let filled = self.recover_records(found, &mut newest).await?;
+            let sequence = found.sequence;
+            // A segment that a kill left open was sealed behind its last record, within a sector.
+            let end = filled.next_multiple_of(SECTOR_BYTES);
+            self.ends.recovered(Position { sequence, end, checkpoint: None });
+            if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+                segment.filled = filled;
+            }
+            if self.media.is_read_only() {
+                continue;
+            }
+            match found.seal {
+                Some(seal) if is_last && seal.stopped.is_some() => self.reopen(found, seal).await?,
+                Some(_) if !found.is_cut => {}
+                // Directly behind the last whole record, or where the mark says: the rest does not
+                // belong to the log.
+                _ => self.seal_closed(found.number, filled).await?,
+            }
+        }
+        newest.into_iter().for_each(|(key, (_, location))| self.apply(key, location));
+        Ok(())
+    }
+
+    /// Opens a segment that was sealed because the drive stopped. It stays sealed if the bytes of
+    /// its last page are not what they were, since the next group would write them again.
+    async fn reopen(&self, found: &Found, seal: Seal) -> Result<(), Error> {
+        let length = usize::try_from(seal.valid_bytes % PAGE_BYTES).expect("less than a page");
+        let at = self.segments.at(found.number, seal.valid_bytes - length as u64);
+        let (result, page) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
+        result?;
+        if length > 0 && crc32c::crc32c(&page) != seal.tail_checksum {
+            return Ok(());
+        }
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+            segment.sealed = false;
+        }
+        self.tail.borrow_mut().page = Some(page.to_vec());
+        self.open.set(Some(found.number));
+        self.has_stop_seal.set(true);
+        Ok(())
+    }
+
+    /// Adds a segment's records to the index, and returns how far they fill it.
+    async fn recover_records(
+        &self,
+        found: &Found,
+        newest: &mut BTreeMap<EntryKey, (u64, Location)>,
+    ) -> Result<u64, Error> {
+        let mut walk = found.walk(&self.media, &self.segments);
+        let (loaded, damaged) = self.checkpoints(found).await;
+        let is_whole = damaged.is_empty();
+        if is_whole && let Some(last) = loaded.last() {
+            loaded.iter().for_each(|checkpoint| self.recovered_list(found, &checkpoint.records));
+            if let Some(seal) = found.seal.filter(|_| !found.is_cut) {
+                // Only of a segment that may be opened again the last list is continued.
+                if seal.stopped.is_some() {
+                    let mut tail = self.tail.borrow_mut();
+                    tail.checkpoint = last.header.previous;
+                    last.records.iter().for_each(|it| tail.listing.add(it.offset, &it.record()));
+                }
+                return Ok(seal.valid_bytes);
+            }
+            self.tail.borrow_mut().checkpoint = Some(last.place);
+            walk = walk.behind(last.place);
+        }
+        let mut walk = walk.knowing(damaged);
+        loop {
+            match walk.next().await? {
+                Step::Record(offset, record) => {
+                    self.recovered(found, offset, &record, newest);
+                    if self.segments.has_checkpoints() {
+                        self.tail.borrow_mut().listing.add(offset, &record);
+                    }
+                }
+                Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
+                    let place = Place { offset: at, bytes: checkpoint.footprint() };
+                    self.tail.replace(Tail { checkpoint: Some(place), ..Tail::default() });
+                }
+                Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
+                Step::Checkpoint(..) => {}
+                Step::Unknown(at, kind) => {
+                    let number = found.number;
+                    self.segments.damaged(format!(
+                        "segment {number}: the record at {at} is of kind {kind}, which this \
+                         program does not know"
+                    ))?;
+                }
+                Step::Damage(at) => {
+                    let text = format!("segment {}: no record at {at}", found.number);
+                    self.segments.damaged(text)?;
+                    walk.pass_over().await?;
+                }
+                Step::End => break,
+            }
+        }
+        self.tail.borrow_mut().kept = found.hint;
+        Ok(found.seal.map_or(walk.position(), |seal| seal.valid_bytes))
+    }
+
+    /// Adds a record to the index.
+    pub(crate) fn recovered(
+        &self,
+        found: &Found,
+        offset: u64,
+        record: &Record,
+        newest: &mut BTreeMap<EntryKey, (u64, Location)>,
+    ) {
+        let value_bytes = record.value_bytes;
+        let location = Location { segment: found.number, offset, value_bytes };
+        self.segments.seen(record.commit, found.sequence);
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+            segment.longest = segment.longest.max(record.footprint());
+        }
+        if self.segments.has_checkpoints() {
+            return self.apply(record.key, location);
+        }
+        let known = newest.get(&record.key).map_or(0, |(commit, _)| *commit);
+        if record.commit >= known {
+            newest.insert(record.key, (record.commit, location));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::media::{Memory, Syncer};
+
+    /// Runs recovery as the fuzz target does, without a core, a clock or a random source.
+    #[test]
+    fn recovery_runs_outside_of_a_core() {
+        let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
+        let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));
+        let mut cx = Context::from_waker(Waker::noop());
+        let found = pin!(survey(&media, &segments, 16, 5)).as_mut().poll(&mut cx);
+        let Poll::Ready(Ok(found)) = found else { panic!("memory media never wait") };
+        assert!(found.is_empty());
+        let syncer = Rc::new(Syncer::new(media.clone()));
+        let shard = Rc::new(Shard::new(0, media, segments, syncer));
+        assert!(matches!(pin!(shard.recover(&found)).as_mut().poll(&mut cx), Poll::Ready(Ok(()))));
+    }
+}

@@ -1,0 +1,213 @@
+//! [`Value`]: a version of a value that is being read.
+//!
+//! The owner of the key pins the segment; the core of the connection reads. The record's header
+//! comes with the first piece, by the same read. Invariants: the pinned segment is not reused
+//! before the pin is dropped, even if the reader vanishes; no byte is returned before the header
+//! held and was that of this key.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, class, core_id, core_local, post};
+
+use crate::error::Access;
+use crate::media::Media;
+use crate::record::{EntryKey, Record, RecordHeader, value_offset};
+use crate::segments::Segments;
+use crate::shard::{Location, Shard};
+use crate::{Kv, owner};
+
+const HEADER_BYTES: usize = RecordHeader::SIZE;
+
+/// A pinned version of a value.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    location: Location,
+    // Sequence of the segment.
+    sequence: u64,
+    _pin: Pin,
+}
+
+/// Finds a value on its owner's core and pins it there. An answer that is lost on its way releases
+/// the pin.
+///
+/// # Errors
+/// As [`Shard::find_certain`].
+pub(crate) async fn pin(shard: &Rc<Shard>, entry: &EntryKey) -> Result<Option<Pinned>, Status> {
+    let Some(location) = shard.find_certain(entry).await? else { return Ok(None) };
+    let sequence = shard.pin(&location).ok_or(Status::INTERNAL_ERROR)?;
+    let pin = Pin { shard: shard.number as usize, segment: location.segment };
+    Ok(Some(Pinned { location, sequence, _pin: pin }))
+}
+
+/// A pin: holds a segment until dropped, on any core.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    shard: usize,
+    segment: u32,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let (shard, segment) = (self.shard, self.segment);
+        let unpin = move || {
+            if let Some(here) = core_local::<Kv>() {
+                here.shard(shard).unpin(segment);
+            }
+        };
+        if owner(shard) == core_id() {
+            unpin();
+        } else {
+            // A core that is gone has no segment to release.
+            let _ = post(owner(shard), class(), unpin);
+        }
+    }
+}
+
+/// An open version of a value.
+#[derive(Debug)]
+pub struct Value {
+    media: Media,
+    entry: EntryKey,
+    // Offset of the record on the medium.
+    at: u64,
+    // Bytes from there to the end of the segment.
+    room: u64,
+    pinned: Pinned,
+    // What the record's header says, once it is read with the first piece.
+    head: Cell<Option<Head>>,
+    read: u32,
+    crc: u32,
+}
+
+/// Part of a record's header that is on the medium only.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    commit: u64,
+    checksum: u32,
+}
+
+/// Progress of reading a version.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    commit: u64,
+    read: u32,
+    crc: u32,
+}
+
+impl Value {
+    /// Returns the progress of its reading, by which its version can be found again.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`].
+    pub async fn progress(&self) -> Result<Progress, Status> {
+        Ok(Progress { commit: self.commit().await?, read: self.read, crc: self.crc })
+    }
+
+    async fn commit(&self) -> Result<u64, Status> {
+        if self.head.get().is_none() {
+            self.read_front(Buffer::with_room(0, HEADER_BYTES, 0)).await?;
+        }
+        self.head.get().map(|head| head.commit).ok_or(Status::INTERNAL_ERROR)
+    }
+
+    /// Continues where another reading of the same version stopped; `None` when this is another
+    /// version.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`].
+    pub async fn resumed(self, from: Progress) -> Result<Option<Self>, Status> {
+        let is_same = self.commit().await? == from.commit;
+        Ok(is_same.then_some(Self { read: from.read, crc: from.crc, ..self }))
+    }
+
+    /// Opens a pinned value.
+    pub(crate) fn new(media: Media, segments: &Segments, entry: EntryKey, pinned: Pinned) -> Self {
+        let location = pinned.location;
+        let at = segments.at(location.segment, location.offset);
+        let room = segments.segment_bytes - location.offset;
+        Self { media, entry, at, room, pinned, head: Cell::new(None), read: 0, crc: 0 }
+    }
+
+    /// Returns the length of the value in bytes.
+    pub fn bytes(&self) -> u32 {
+        self.pinned.location.value_bytes.unwrap_or(0)
+    }
+
+    /// Returns the CRC-32C of the whole value, for readers that check it themselves; `None` before
+    /// the first piece is read.
+    pub fn checksum(&self) -> Option<u32> {
+        self.head.get().map(|head| head.checksum)
+    }
+
+    /// Reads the next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
+    /// tailroom; `None` after the last. The last piece is returned only if the checksum holds, and
+    /// the `None` of a value without bytes only if the record's header does.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`].
+    pub async fn next(
+        &mut self,
+        most: usize,
+        head: usize,
+        tail: usize,
+    ) -> Result<Option<Buffer>, Status> {
+        let left = (self.bytes() - self.read) as usize;
+        if left == 0 {
+            if self.bytes() == 0 {
+                // No piece brings the header of this record with it.
+                self.commit().await?;
+            }
+            return Ok(None);
+        }
+        let buffer = self.read_at(self.read, left.min(most), (head, tail)).await?;
+        self.read += u32::try_from(buffer.len()).expect("a value is at most 16 MiB");
+        self.crc = crc32c::crc32c_append(self.crc, &buffer);
+        if self.read == self.bytes() && self.checksum() != Some(self.crc) {
+            return Err(Status::UNRECOVERED_ERROR);
+        }
+        Ok(Some(buffer))
+    }
+
+    /// Reads `bytes` bytes from byte `at` on without a check of the value. The caller compares
+    /// [`Self::checksum`] with that of the whole value.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`] when the medium fails, or has another record there.
+    pub async fn read_unchecked(&self, at: u32, bytes: u32) -> Result<Buffer, Status> {
+        self.read_at(at, bytes as usize, (0, 0)).await
+    }
+
+    async fn read_at(
+        &self,
+        at: u32,
+        bytes: usize,
+        (head, tail): (usize, usize),
+    ) -> Result<Buffer, Status> {
+        if at == 0 {
+            return self.read_front(Buffer::with_room(head, HEADER_BYTES + bytes, tail)).await;
+        }
+        let offset = value_offset(self.at) + u64::from(at);
+        self.read_media(offset, Buffer::with_room(head, bytes, tail)).await
+    }
+
+    /// Reads the record's header, and the first bytes of the value with it. Returns them with the
+    /// header's room in front.
+    async fn read_front(&self, buffer: Buffer) -> Result<Buffer, Status> {
+        let mut buffer = self.read_media(self.at, buffer).await?;
+        let record = Record::decode(&buffer, self.pinned.sequence, self.room);
+        let value_bytes = self.pinned.location.value_bytes;
+        let is_it = |record: &Record| record.key == self.entry && record.value_bytes == value_bytes;
+        let record = record.filter(is_it).ok_or(Status::UNRECOVERED_ERROR)?;
+        self.head.set(Some(Head { commit: record.commit, checksum: record.value_checksum }));
+        buffer.advance(HEADER_BYTES);
+        Ok(buffer)
+    }
+
+    async fn read_media(&self, offset: u64, buffer: Buffer) -> Result<Buffer, Status> {
+        let (result, buffer) = self.media.read(offset, buffer).await;
+        result.map_err(|error| error.status(Access::Value))?;
+        Ok(buffer)
+    }
+}
