@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use csd_store::profile::Profile;
+use csd_measure::profile::Profile;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

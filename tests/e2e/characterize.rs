@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use csd_store::profile::{Overlap, OverloadKind, Profile, Provenance, Where};
+use csd_measure::profile::{Overlap, OverloadKind, Profile, Provenance, Where};
 use serde_json::Value;
 
 use crate::harness::{Array, Done, root, small_i32};
@@ -42,7 +42,7 @@ pub(crate) fn check_points(profile: &Profile, kernel: &str, side: Where, stores:
 /// runs of all, so `n` may be unknown.
 #[track_caller]
 fn check_timed(profile: &Profile, kernel: &str, side: Where, (stores, n): (bool, Option<u64>)) {
-    let found = |point: &&csd_store::profile::Point| {
+    let found = |point: &&csd_measure::profile::Point| {
         point.kernel == kernel && point.r#where == side && point.overload.is_none()
     };
     let point = profile.point.iter().find(found);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use csd_store::profile::{Source, Where};
+use csd_measure::profile::{Source, Where};
 
 use crate::characterize::{characterize, check_points, nowhere, profile};
 use crate::harness::Array;

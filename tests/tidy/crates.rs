@@ -3,22 +3,28 @@
 use crate::tree::Tree;
 
 /// Allowed edges; a crate without an entry may depend on none of ours.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("kernels", &["buffer"]),
     ("reactor", &["buffer"]),
-    ("drive", &["initiator", "nvme", "kernels", "reactor"]),
+    ("kvlog", &["nvme", "reactor"]),
+    ("drive", &["initiator", "kernels", "kvlog", "nvme", "reactor"]),
     ("initiator", &["nvme", "reactor"]),
     ("client", &["initiator", "nvme", "reactor"]),
     ("capi", &["client", "initiator", "nvme"]),
     ("store", &["initiator", "kernels", "nvme", "reactor"]),
+    ("run", &["initiator", "kernels", "nvme", "reactor", "store"]),
+    ("measure", &["initiator", "kernels", "nvme", "reactor"]),
     ("wasm", &["kernels", "nvme"]),
-    ("bench", &["client", "drive", "initiator", "kernels", "nvme", "reactor"]),
+    ("bench", &["client", "drive", "initiator", "kernels", "kvlog", "nvme", "reactor"]),
     (
         "csd",
         &[
             "bench",
             "drive",
+            "kvlog",
             "store",
+            "run",
+            "measure",
             "client",
             "reactor",
             "nvme",

@@ -1,9 +1,9 @@
 //! Model time of runs, in a table of its own: wall time and model time are never in one row.
 
-use csd_store::account::{self, ModelTime};
+use csd_measure::account::{self, ModelTime};
+use csd_measure::profile::Overlap;
+use csd_run::Mode;
 use csd_store::catalogue::Entry;
-use csd_store::profile::Overlap;
-use csd_store::run::Mode;
 use serde_json::{Value, json};
 
 use crate::cli::account::Account;

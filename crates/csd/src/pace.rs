@@ -4,8 +4,8 @@ use std::path::Path;
 
 use csd_drive::throttle::{Bandwidths, Cost, Model};
 use csd_kernels::registry::BUILTIN;
-use csd_store::account;
-use csd_store::profile::{Overlap, Profile};
+use csd_measure::account;
+use csd_measure::profile::{Overlap, Profile};
 
 use crate::report::Failure;
 

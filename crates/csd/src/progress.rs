@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use csd_store::characterize::Step;
+use csd_measure::characterize::Step;
 use csd_store::object::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

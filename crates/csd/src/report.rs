@@ -174,17 +174,26 @@ impl From<csd_client::Error> for Failure {
     }
 }
 
-impl From<csd_store::run::InvalidJob> for Failure {
-    fn from(invalid: csd_store::run::InvalidJob) -> Self {
+impl From<csd_run::Error> for Failure {
+    fn from(error: csd_run::Error) -> Self {
+        match error {
+            csd_run::Error::Store(error) => error.into(),
+            other => Self::at_fault(other.fault(), &other).of_drive(other.drive()),
+        }
+    }
+}
+
+impl From<csd_run::InvalidJob> for Failure {
+    fn from(invalid: csd_run::InvalidJob) -> Self {
         Self::usage(invalid)
     }
 }
 
-impl From<csd_store::run::Failed> for Failure {
-    fn from(failed: csd_store::run::Failed) -> Self {
+impl From<csd_run::Failed> for Failure {
+    fn from(failed: csd_run::Failed) -> Self {
         match failed {
-            csd_store::run::Failed::Run(error) => error.into(),
-            csd_store::run::Failed::Partial(partial) => {
+            csd_run::Failed::Run(error) => error.into(),
+            csd_run::Failed::Partial(partial) => {
                 let (done, all) = (partial.done_bytes, partial.all_bytes);
                 let detail = json!({ "partial": { "done_bytes": done, "bytes": all } });
                 Self { detail, ..Self::run(partial) }

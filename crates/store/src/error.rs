@@ -1,6 +1,5 @@
 //! [`Error`]: reason why a put, a get or a run failed.
 
-use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
@@ -10,11 +9,6 @@ use crate::array::{self, Drive};
 use crate::fault::Fault;
 use crate::room::Room;
 use crate::{layout, source};
-
-/// Reason why a kernel cannot run over the given objects, with a remedy: wrong use.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidJob(pub String);
 
 /// Reason why an operation on an object failed.
 #[derive(Debug, thiserror::Error)]
@@ -48,27 +42,6 @@ pub enum Error {
         name: String,
         /// Description of the fault, with a remedy.
         why: String,
-    },
-    /// A kernel cannot run over the given objects.
-    #[error(transparent)]
-    InvalidJob(InvalidJob),
-    /// A user's program failed, or could not be started.
-    #[error("the program failed: {why}")]
-    Program {
-        /// Reason, in words.
-        why: String,
-    },
-    /// A signal interrupted a program's run.
-    #[error("interrupted; {}", unloaded(.left))]
-    Interrupted {
-        /// Names of the drives that could not be asked to unload the program.
-        left: Vec<String>,
-    },
-    /// Another run keeps its vector in the drive's memory.
-    #[error("the memory of drive {drive} is in use by another run: wait for its end")]
-    MemoryBusy {
-        /// The drive.
-        drive: String,
     },
     /// The name is invalid for an object.
     #[error("{why}")]
@@ -232,15 +205,6 @@ pub enum Error {
     Lane,
 }
 
-/// Returns the end of the message of [`Error::Interrupted`].
-fn unloaded(left: &[String]) -> Cow<'static, str> {
-    if left.is_empty() {
-        return "the program is unloaded from the drives".into();
-    }
-    let left = left.join(", ");
-    format!("drive {left} may still have the program: the next run unloads it").into()
-}
-
 /// Most ranges in a message.
 const RANGES_SHOWN: usize = 8;
 
@@ -274,7 +238,8 @@ impl Error {
     }
 
     /// Returns true if a piece of a protected object cannot be read, and others may give it back.
-    pub(crate) fn is_of_piece(&self) -> bool {
+    #[must_use]
+    pub fn is_of_piece(&self) -> bool {
         self.is_lost() || matches!(self, Self::Corrupt { .. })
     }
 
@@ -288,7 +253,6 @@ impl Error {
             | Self::Missing { .. }
             | Self::Exists { .. }
             | Self::Input { .. }
-            | Self::InvalidJob(_)
             | Self::Protection { .. }
             | Self::Name { .. } => Fault::Usage,
             _ => Fault::Run,
@@ -304,14 +268,13 @@ impl Error {
             | Self::Outdated { drive, .. }
             | Self::Foreign { drive }
             | Self::Full { drive, .. }
-            | Self::Corrupt { drive, .. }
-            | Self::MemoryBusy { drive } => Some(drive),
+            | Self::Corrupt { drive, .. } => Some(drive),
             _ => None,
         }
     }
 
     /// Converts the error of a command to `drive`.
-    pub(crate) fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
+    pub fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
         Self::of_command(drive.name.clone(), drive.url.clone(), source)
     }
 
@@ -359,15 +322,6 @@ mod tests {
     fn words_of_an_error_follow_its_fields() {
         let full = |room| Error::Full { drive: "d1".into(), what: "media", room };
         assert_eq!(full(None).to_string(), "drive d1 is full: its media has no room");
-        let interrupted = |left: &[&str]| {
-            let left = left.iter().map(ToString::to_string).collect();
-            Error::Interrupted { left }.to_string()
-        };
-        assert_eq!(interrupted(&[]), "interrupted; the program is unloaded from the drives");
-        assert_eq!(
-            interrupted(&["d1", "d2"]),
-            "interrupted; drive d1, d2 may still have the program: the next run unloads it"
-        );
         let few = |up| {
             let down = vec!["d1 is down: a".to_owned(), "d2 is down: b".to_owned()];
             array::Error::TooFew { up, drives: 3, needed: 2, down }.to_string()

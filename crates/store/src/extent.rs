@@ -159,7 +159,7 @@ pub(crate) async fn release(drive: &Drive, object: ObjectId) -> Result<(), Error
 }
 
 /// Returns the first `count` units of extents, in order.
-pub(crate) fn units_of(extents: &Extents, count: u64) -> Vec<u32> {
+pub fn units_of(extents: &Extents, count: u64) -> Vec<u32> {
     let units = extents.iter().flat_map(|&(first, count)| first..first.saturating_add(count));
     units.take(usize::try_from(count).unwrap_or(usize::MAX)).collect()
 }
@@ -175,7 +175,7 @@ pub(crate) fn extents_of(units: &[u32]) -> Extents {
 ///
 /// # Errors
 /// A failed command, or a corrupt claim.
-pub(crate) async fn owner(drive: &Drive, unit: u32) -> Result<Option<ObjectId>, Error> {
+pub async fn owner(drive: &Drive, unit: u32) -> Result<Option<ObjectId>, Error> {
     Ok(read_claim(drive, unit).await?.map(|(object, _)| object))
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Unreadable {
 const SUMS_BYTES: u32 = 256 << 10;
 
 /// Returns the index of a built-in program.
-pub(crate) async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
+pub async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
     let programs = drive.compute.programs().await;
     let programs = programs.map_err(|error| Error::command(drive, error))?;
     let index = programs.iter().position(|program| program.pid() == pid);

@@ -1,12 +1,12 @@
-//! CSDSTORE: arrays of drives, objects, layouts and runs.
+//! CSDSTORE: arrays of drives, objects and layouts.
 //!
 //! The host's side of several drives. This crate connects to them, keeps named, typed, immutable
-//! objects on them, and runs kernels over these objects in the drives, on the host, or on both.
+//! objects on them.
 //!
 //! It uses no clock, thread or random source directly (the reactor does), holds no whole object in
 //! memory, and always reports a drive that is down.
 //!
-//! Modules, from the drives to runs and models:
+//! Modules, from the drives to objects:
 //! - [`mod@array`]: the array file, and connections to all its drives
 //! - [`source`]: input of put: raw bytes, CSV columns, `.npy` arrays
 //! - [`layout`]: placement of chunks on drives
@@ -15,40 +15,33 @@
 //! - [`catalogue`]: the index of all objects, on every drive
 //! - [`object`]: put, get, read ranges, list, look up, remove
 //! - [`objects`]: the same for threads that are no core
-//! - [`run`]: kernels over objects
 //! - [`mod@scrub`]: drives that check the chunks of objects
 //! - [`mod@repair`]: lost pieces of protected objects, computed and stored again
-//! - [`characterize`]: measured cost of kernels on a drive and on a host
-//! - [`account`]: predicted time of a run on the machines of a profile
-//! - [`profile`]: the file of measurements of machines
 //! - [`error`](mod@error), [`fault`]: errors, and the party at fault
 //! - [`whole`]: files that appear atomically
 
-pub mod account;
 pub mod array;
 pub mod catalogue;
-pub mod characterize;
 pub mod error;
 pub mod extent;
 pub mod fault;
 mod guarded;
-mod in_place;
+pub mod in_place;
 pub mod layout;
 pub mod object;
 pub mod objects;
 mod pace;
 mod pages;
 mod peers;
-mod piece;
-pub mod profile;
+pub mod piece;
 pub mod repair;
 pub mod room;
-pub mod run;
 pub mod scrub;
 pub mod source;
 mod sweep;
-mod unwritten;
+pub mod unwritten;
 pub mod whole;
 
 pub use csd_initiator::Options;
 pub use csd_kernels::ElementType;
+pub use error::Error;

@@ -135,7 +135,7 @@ pub(crate) fn verified(sums: &[u32]) -> u64 {
 }
 
 /// Returns true if a drive says that it cannot read the medium at a place.
-pub(crate) fn is_damage(status: Option<Status>) -> bool {
+pub fn is_damage(status: Option<Status>) -> bool {
     matches!(status, Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR))
 }
 

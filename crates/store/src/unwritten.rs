@@ -33,7 +33,7 @@ pub(crate) async fn unmark(drive: &Drive, object: ObjectId) -> Result<(), Error>
 ///
 /// # Errors
 /// A failed command.
-pub(crate) async fn is_marked(drive: &Drive, object: ObjectId) -> Result<bool, Error> {
+pub async fn is_marked(drive: &Drive, object: ObjectId) -> Result<bool, Error> {
     let exists = drive.objects.exist(&key(object)).await;
     exists.map_err(|error| Error::command(drive, error))
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, Placement, rebuild};
 use csd_store::error::Error;
+use csd_store::object;
 use csd_store::repair::{self, On};
-use csd_store::{object, run};
 
 use super::Lane;
 use super::history::CHUNK_BYTES;
@@ -35,9 +35,9 @@ async fn counts(array: &Array, entry: &Entry) -> bool {
     let drive = array.drive(EMPTIED).expect("it is up");
     let is_it = |member: &u16| usize::from(*member) == EMPTIED;
     let member = entry.members.iter().position(is_it).expect("on all drives");
-    match run::check_blocks(std::slice::from_ref(entry), member, drive).await {
+    match csd_run::check_blocks(std::slice::from_ref(entry), member, drive).await {
         Ok(()) => {}
-        Err(Error::Corrupt { .. }) => return false,
+        Err(csd_run::Error::Store(Error::Corrupt { .. })) => return false,
         Err(error) => panic!("{error}"),
     }
     let Placement::Block(extents) = &entry.placement else { panic!("on blocks") };

@@ -2,11 +2,11 @@
 //!
 //! Measures nothing. Invariant: device names are unique and valid in profiles.
 
-use csd_store::characterize::{About, Machine, Watts};
+use csd_measure::characterize::{About, Machine, Watts};
+use csd_measure::energy::Energies;
+use csd_measure::machine;
 
-use super::energy::Energies;
 use super::intake::HostIngest;
-use super::machine;
 use super::target::{Kind, Surveyed, Target};
 use crate::cli::characterize::{Characterize, parse_name};
 use crate::clock;

@@ -4,11 +4,11 @@
 //! once on an array. For a single named drive it is unknown unless given. Invariant: a limit of the
 //! drives is not reported as a limit of the host.
 
-use csd_store::characterize::{self, Found, Intake, Options};
-use csd_store::profile::Provenance;
+use csd_measure::characterize::{self, Found, Intake, Options};
+use csd_measure::machine;
+use csd_measure::profile::Provenance;
 use serde_json::{Value, json};
 
-use super::machine;
 use super::started;
 use super::target::{Kind, Target};
 use crate::cli::characterize::Characterize;

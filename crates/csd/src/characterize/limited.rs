@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use csd_kernels::registry;
-use csd_store::characterize::host::{self, HostJob, Timed};
-use csd_store::characterize::region::Region;
-use csd_store::characterize::{Contention, Error, Holding, Limited, Overlap};
+use csd_measure::cgroup::MemoryGroup;
+use csd_measure::characterize::host::{self, HostJob, Timed};
+use csd_measure::characterize::region::Region;
+use csd_measure::characterize::{Contention, Error, Holding, Limited, Overlap};
 use serde_json::{Value, json};
 
-use super::cgroup::MemoryGroup;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 

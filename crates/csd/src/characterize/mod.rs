@@ -1,16 +1,12 @@
 //! `csd characterize`: measures, prints a table, and writes a profile.
 //!
-//! Finds or starts the drives; [`csd_store::characterize`] measures. Invariant: a drive that this
+//! Finds or starts the drives; [`csd_measure::characterize`] measures. Invariant: a drive that this
 //! command started is stopped and its media are deleted, whatever happens.
 
 mod about;
-mod cgroup;
-mod energy;
 mod intake;
 mod limited;
-pub(crate) mod machine;
 mod objects;
-mod rapl;
 mod started;
 mod table;
 mod target;
@@ -20,8 +16,10 @@ use std::sync::Arc;
 
 use csd_kernels::kernel::Kernel;
 use csd_kernels::registry::{self, BUILTIN};
-use csd_store::characterize::{self, Error, Options, Overloaded, build_profile};
-use csd_store::profile::{Overload, OverloadKind, Profile};
+use csd_measure::characterize::{self, Error, Options, Overloaded, build_profile};
+use csd_measure::energy::{Energies, Given};
+use csd_measure::machine;
+use csd_measure::profile::{Overload, OverloadKind, Profile};
 use serde_json::json;
 
 use crate::cli::characterize::{Burden, Characterize};
@@ -29,11 +27,8 @@ use crate::context::Context;
 use crate::progress::Steps;
 use crate::report::{Class, Failure, Report};
 use crate::runtime::runtime;
-use energy::Energies;
 use intake::HostIngest;
 use target::Target;
-
-pub(crate) use rapl::POWERCAP;
 
 /// Measures the requested kernels and writes the profile.
 pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<Report, Failure> {
@@ -47,7 +42,11 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     let kernels = target.fit(kernels, &mut warnings);
     let subjects = target.subjects(&options.size, &kernels)?;
     let counts = counts(options, &mut warnings);
-    let energies = Energies::find(options, &subjects)?;
+    let given = Given {
+        core_watts: options.core_watts.is_some(),
+        drive_watts: options.drive_watts.is_some(),
+    };
+    let energies = Energies::find(&runtime(), &options.powercap, given, &subjects)?;
     let measured = Options {
         runtime: runtime(),
         connection: context.options()?,

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
+use csd_measure::characterize::region::Region;
+use csd_measure::characterize::{self, Options, Place, Subject, survey};
 use csd_store::array::{DriveOptions, DriveRecord};
-use csd_store::characterize::region::Region;
-use csd_store::characterize::{self, Options, Place, Subject, survey};
 
 use super::{machine, scratch_folder};
 use crate::array::process;

@@ -1,8 +1,8 @@
 //! Measurements as a table for people and as JSON.
 
-use csd_store::characterize::quantiles::Samples;
-use csd_store::characterize::{About, Cell, Found};
-use csd_store::profile::{Profile, Where};
+use csd_measure::characterize::quantiles::Samples;
+use csd_measure::characterize::{About, Cell, Found};
+use csd_measure::profile::{Profile, Where};
 use serde_json::{Value, json};
 
 use crate::table::{Align, Table};

@@ -4,8 +4,8 @@
 
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
-use csd_store::characterize::region::Region;
-use csd_store::characterize::{Place, Subject, Survey, survey};
+use csd_measure::characterize::region::Region;
+use csd_measure::characterize::{Place, Subject, Survey, survey};
 
 use super::objects::Objects;
 use super::sorted;

@@ -1,7 +1,7 @@
 //! Options of model time, which all runs share.
 
 use clap::{Args, ValueEnum};
-use csd_store::profile::Overlap;
+use csd_measure::profile::Overlap;
 
 /// Options for the model time of a run.
 #[derive(Args, Clone, Debug)]

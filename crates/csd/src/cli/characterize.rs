@@ -60,7 +60,7 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..))]
     pub(crate) ingest_bw: Option<u64>,
     /// Folder of the processor's energy counters (RAPL), which only root may read
-    #[arg(long, value_name = "FOLDER", default_value = crate::characterize::POWERCAP)]
+    #[arg(long, value_name = "FOLDER", default_value = csd_measure::rapl::POWERCAP)]
     pub(crate) powercap: PathBuf,
     /// Power of one working core of the host, watts: for energies where no counter measures them
     #[arg(long, value_name = "WATTS", value_parser = parse_watts)]

@@ -13,8 +13,8 @@ use csd_nvme::compute::Controls;
 use csd_nvme::execute::{self, Output, Place};
 use csd_nvme::kv::{KEY_BYTES_MAX, KeyList};
 use csd_nvme::vendor::NSID_MEMORY;
+use csd_run::MemoryLease;
 use csd_store::array::Drive;
-use csd_store::run::MemoryLease;
 use serde_json::{Value, json};
 
 use super::{address, key, with_session};

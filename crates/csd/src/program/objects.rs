@@ -4,10 +4,10 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
+use csd_run::program::{self, Outcome, Records, RunOptions, Sandbox, Task};
 use csd_store::ElementType;
 use csd_store::array::{Array, Plan};
 use csd_store::object::{self, Arrange, On, PutOptions, Stored};
-use csd_store::run::program::{self, Outcome, Records, RunOptions, Sandbox, Task};
 use csd_store::source::Source;
 use serde_json::{Value, json};
 

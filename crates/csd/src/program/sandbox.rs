@@ -8,7 +8,7 @@ use std::sync::Arc;
 use csd_drive::compute::run_within;
 use csd_kernels::program::{Engine, Limits as DriveLimits};
 use csd_reactor::{Buffer, block_on};
-use csd_store::run::program::{Answer, Function, Limits, Records, Running, Sandbox};
+use csd_run::program::{Answer, Function, Limits, Records, Running, Sandbox};
 use csd_wasm::{Entry, Wasm};
 
 use super::WASM;

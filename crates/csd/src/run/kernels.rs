@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use csd_kernels::kernel::Kind;
 use csd_kernels::page_rank::Options as RankOptions;
+use csd_run::{Job, Mode, RunOptions};
 use csd_store::array::Plan;
-use csd_store::run::{self, Job, Mode, RunOptions};
 use serde_json::Map;
 
 use super::{RunContext, look_up, report};
@@ -64,7 +64,8 @@ fn fastest(
     let mut best: Option<(f64, Job)> = None;
     for job in job.alternatives(EXECUTIONS_TRIED) {
         let sample = Arc::new(job.sample(chunks));
-        let wall_s = run::run(&runtime(), plan, connection, &sample, None, &run_options)?.wall_s;
+        let wall_s =
+            csd_run::run(&runtime(), plan, connection, &sample, None, &run_options)?.wall_s;
         // Of equal ones the first wins.
         if best.as_ref().is_none_or(|(least, _)| wall_s < *least) {
             best = Some((wall_s, job));

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use csd_initiator::Options;
 use csd_kernels::kernel::Description;
 use csd_kernels::page_rank::Options as RankOptions;
+use csd_run::{Answer, Failed, Job, Mode, Outcome, OutputObject, RunOptions};
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Stored};
-use csd_store::run::{self, Answer, Failed, Job, Mode, Outcome, OutputObject, RunOptions};
 use serde_json::{Value, json};
 
 use crate::account;
@@ -190,7 +190,7 @@ impl RunContext<'_> {
         let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
         let drive_cores = self.ways.drive_cores.unwrap_or(1);
         let run_options = RunOptions { mode, cores, drive_cores, ranks, progress };
-        run::run(&runtime(), &self.plan, options, &self.job, output, &run_options)
+        csd_run::run(&runtime(), &self.plan, options, &self.job, output, &run_options)
     }
 
     fn seal(&self, output_object: OutputObject, answer: Answer) -> Result<Stored, Failure> {
@@ -210,7 +210,7 @@ impl RunContext<'_> {
         let first = first.clone();
         let name = first.name.clone();
         let differ = self.with_array(async move |array: &Array| {
-            let differ = run::difference(array, &first, &other).await;
+            let differ = csd_run::difference(array, &first, &other).await;
             object::remove(array, &other.name).await?;
             Ok(differ?)
         })?;

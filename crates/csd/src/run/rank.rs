@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use csd_kernels::kernel::Arguments;
 use csd_kernels::page_rank::{self, Options as RankOptions};
+use csd_run::{Job, Ranks};
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::object::{self, Arrange, On, PutOptions};
-use csd_store::run::{Job, Ranks};
 use csd_store::source::Source;
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! Outcomes as text and JSON.
 
 use csd_kernels::kernel::{self, Description};
+use csd_run::{Answer, Mode, Outcome, Share};
 use csd_store::object::Stored;
-use csd_store::run::{Answer, Mode, Outcome, Share};
 use serde_json::{Value, json};
 
 use crate::table::{Align, Table, pairs};

@@ -80,7 +80,7 @@ pub(super) fn reason(error: csd_initiator::Error) -> String {
 }
 
 /// Describes the error without the address: messages of an array name the drive themselves.
-pub(crate) fn words(error: &csd_initiator::Error) -> String {
+pub fn words(error: &csd_initiator::Error) -> String {
     let text = error.to_string();
     let prefix = error.drive().map(|drive| format!("drive {drive}: "));
     match prefix.and_then(|prefix| text.strip_prefix(&prefix).map(str::to_owned)) {

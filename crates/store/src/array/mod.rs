@@ -27,7 +27,7 @@ use csd_reactor::{Class, spawn};
 use drive::{open, reason};
 
 pub use drive::Drive;
-pub(crate) use drive::words;
+pub use drive::words;
 pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
@@ -114,7 +114,7 @@ impl Plan {
     ///
     /// # Errors
     /// The reason why it is down.
-    pub(crate) async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
+    pub async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
         let planned = self.drives.get(index).and_then(Option::as_ref);
         let planned = planned.ok_or("the array file does not list it")?;
         open(index, planned, options).await
@@ -149,7 +149,7 @@ impl Array {
 
     /// Connects to all drives without asking which of them vote: for work that does not use the
     /// catalogue.
-    pub(crate) async fn connect_drives(plan: &Plan, options: &Options) -> Self {
+    pub async fn connect_drives(plan: &Plan, options: &Options) -> Self {
         let links: Vec<_> = plan
             .drives
             .iter()

@@ -40,7 +40,7 @@ use crate::array::{Array, Drive, membership};
 use crate::error::Error;
 use claim::{Claimed, Claims, Standing, on_all};
 
-pub(crate) use entry::are_protected;
+pub use entry::are_protected;
 pub(crate) use holders::needed as holders_needed;
 
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};

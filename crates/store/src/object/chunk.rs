@@ -13,7 +13,7 @@ use crate::piece::{Spot, is_damage};
 ///
 /// # Errors
 /// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
-pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
+pub async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
     let bytes = read_front(drive, entry, chunk, u32::MAX).await?;
     match entry.sum(chunk).is_some_and(|sum| sum != crc32c::crc32c(&bytes)) {
         true => Err(not_stored(&drive.name, entry, chunk)),
@@ -25,7 +25,7 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
 ///
 /// # Errors
 /// As [`read_chunk`].
-pub(crate) async fn read_front(
+pub async fn read_front(
     drive: &Drive,
     entry: &Entry,
     chunk: u32,
@@ -65,7 +65,7 @@ pub(crate) async fn read_front(
 
 /// Returns the error of a chunk that is sound and not the one that was put: an older one, or
 /// another's.
-pub(super) fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
+pub fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
     let why = format!("chunk {chunk} is not the one that was stored: its digest differs");
     Error::Corrupt { drive: drive.to_owned(), object: entry.name.clone(), why }
 }

@@ -10,17 +10,17 @@ use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection,
 
 /// Properties of an object that are known before its first byte.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
-    pub(crate) element: csd_kernels::ElementType,
-    pub(crate) on: On,
-    pub(crate) chunk_bytes: u32,
+pub struct Shape {
+    pub element: csd_kernels::ElementType,
+    pub on: On,
+    pub chunk_bytes: u32,
     /// Member of chunk 0; `None` draws a random one, so that small objects begin on different
     /// drives.
-    pub(crate) offset: Option<u16>,
-    pub(crate) members: Vec<u16>,
-    pub(crate) whole: bool,
+    pub offset: Option<u16>,
+    pub members: Vec<u16>,
+    pub whole: bool,
     /// Protection, without parity.
-    pub(crate) protection: Option<Protection>,
+    pub protection: Option<Protection>,
 }
 
 /// Result of a put.
@@ -33,8 +33,8 @@ pub struct Stored {
 }
 
 /// An object that is not sealed yet.
-pub(crate) struct Draft {
-    pub(crate) entry: Entry,
+pub struct Draft {
+    pub entry: Entry,
     ground: Ground,
     warnings: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl Draft {
     ///
     /// # Errors
     /// [`Error::Exists`] when the name is taken.
-    pub(crate) async fn begin(array: &Array, name: &str, shape: Shape) -> Result<Self, Error> {
+    pub async fn begin(array: &Array, name: &str, shape: Shape) -> Result<Self, Error> {
         check_name(name)?;
         let ground = catalogue::settle(array, name).await?;
         let before = ground.found.newest();
@@ -59,7 +59,7 @@ impl Draft {
     ///
     /// # Errors
     /// [`Error::Overtaken`] when another writer was first.
-    pub(crate) async fn write(&mut self, array: &Array) -> Result<(), Error> {
+    pub async fn write(&mut self, array: &Array) -> Result<(), Error> {
         self.warnings.extend(catalogue::write(array, &mut self.entry, &self.ground).await?);
         let swept = match self.ground.found.newest() {
             Some(before) if !remove::is_spent(before) => remove::sweep_after(array, before).await,
@@ -76,7 +76,7 @@ impl Draft {
     /// # Errors
     /// [`Error::Overtaken`] when a later writer won. When drives failed, the object may be sealed
     /// nevertheless; the next put or remove of its name resolves it.
-    pub(crate) async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
+    pub async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
         let mut sealed = self.entry.clone();
         sealed.state = State::Sealed;
         match self.write_sealed(array, &mut sealed).await {
@@ -106,13 +106,13 @@ impl Draft {
     }
 
     /// Abandons the object: deletes its chunks, as far as drives can be reached.
-    pub(crate) async fn abandon(&self, array: &Array) {
+    pub async fn abandon(&self, array: &Array) {
         let _cleaned = remove::abandon(array, &self.entry).await;
     }
 }
 
 /// Returns a warning if pieces of a protected object are missing.
-pub(super) fn thinned(entry: &Entry) -> Option<String> {
+pub fn thinned(entry: &Entry) -> Option<String> {
     let missing = entry.protected()?.1.missing.count();
     let words = if missing == 1 { "piece is" } else { "pieces are" };
     (missing > 0).then(|| format!("object {:?}: {missing} {words} missing", entry.name))

@@ -56,10 +56,10 @@ pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 pub use way::{Account, Encode, Model, Moved};
 
-pub(crate) use chunk::{read_chunk, read_front};
-pub(crate) use draft::{Draft, Shape};
+pub use chunk::{read_chunk, read_front};
+pub use draft::{Draft, Shape};
 pub(crate) use follow::removed_or_moved;
-pub(crate) use pieces::Pieces;
+pub use pieces::Pieces;
 pub(crate) use reclaim::objects_on;
 pub(crate) use remove::sweep_ids;
 

@@ -20,7 +20,7 @@ use crate::catalogue::{Entry, Parity};
 use crate::layout::{Layout, Stripes};
 
 /// The pieces of a protected object.
-pub(crate) struct Pieces {
+pub struct Pieces {
     entry: Rc<Entry>,
     layout: Layout,
     stripes: Stripes,
@@ -40,7 +40,7 @@ type Found = BTreeMap<usize, Buffer>;
 
 impl Pieces {
     /// Returns the pieces of the object; `None` if it is not protected.
-    pub(crate) fn new(array: &Array, entry: &Rc<Entry>) -> Option<Rc<Self>> {
+    pub fn new(array: &Array, entry: &Rc<Entry>) -> Option<Rc<Self>> {
         let (protection, _) = entry.protected()?;
         Some(Rc::new(Self {
             entry: Rc::clone(entry),
@@ -54,12 +54,12 @@ impl Pieces {
     }
 
     /// Returns the stripes.
-    pub(crate) fn stripes(&self) -> &Stripes {
+    pub fn stripes(&self) -> &Stripes {
         &self.stripes
     }
 
     /// Describes the losses so far.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let computed = self.computed.borrow();
         let (name, of) =
             (&self.entry.name, |count: u64| if count == 1 { "chunk" } else { "chunks" });
@@ -73,14 +73,14 @@ impl Pieces {
     ///
     /// # Errors
     /// [`Error::Lost`] if too many pieces of its stripe are lost.
-    pub(crate) async fn chunk(self: &Rc<Self>, chunk: u32) -> Result<Buffer, Error> {
+    pub async fn chunk(self: &Rc<Self>, chunk: u32) -> Result<Buffer, Error> {
         let (stripe, piece) = self.stripes.place(chunk);
         let mut found = self.data(stripe, piece..piece + 1).await;
         found.pop().expect("one piece was asked for")
     }
 
     /// Returns all chunks of a stripe, read or computed.
-    pub(crate) async fn stripe(self: &Rc<Self>, stripe: u32) -> Vec<Result<Buffer, Error>> {
+    pub async fn stripe(self: &Rc<Self>, stripe: u32) -> Vec<Result<Buffer, Error>> {
         self.data(stripe, 0..self.stripes.chunks(stripe).len()).await
     }
 
@@ -88,7 +88,7 @@ impl Pieces {
     ///
     /// # Errors
     /// The reason why it is lost.
-    pub(crate) async fn piece(&self, stripe: u32, piece: usize) -> Result<Buffer, Error> {
+    pub async fn piece(&self, stripe: u32, piece: usize) -> Result<Buffer, Error> {
         let (protection, parity) = self.entry.protected().expect("checked when it was made");
         let index = usize::from(self.stripes.drive(stripe, piece).expect("a piece of the stripe"));
         if parity.missing.has(protection.scheme, stripe, piece) {

@@ -8,12 +8,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use csd_bench::ec::{Case, Encoder, Row};
-use csd_store::profile::{
+use csd_measure::machine;
+use csd_measure::profile::{
     Device, Host, Meta, Overlap, Point, Profile, Provenance, SCHEMA, Timing, Where,
 };
 
 use super::cases::is_one;
-use crate::characterize::{self, machine};
+use crate::characterize;
 use crate::clock;
 use crate::report::Failure;
 

@@ -1,7 +1,7 @@
 //! [`Pace`]: the time that a profile's drive takes to encode.
 
 use csd_bench::ec::Shape;
-use csd_store::profile::{Profile, Where};
+use csd_measure::profile::{Profile, Where};
 
 use crate::pace;
 use crate::report::Failure;

@@ -19,7 +19,7 @@ use wire::{
     parse_extents, parse_parts, parse_sums, small, state_code, state_of,
 };
 
-pub(crate) use protection::are_protected;
+pub use protection::are_protected;
 pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 
 /// First four bytes: "CSDC".

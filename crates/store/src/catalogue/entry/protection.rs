@@ -97,7 +97,7 @@ fn derived(word: &[u8], id: ObjectId, epoch: u64) -> ObjectId {
 }
 
 /// Returns true if the parity of all these objects counts.
-pub(crate) fn are_protected(entries: &[Entry]) -> bool {
+pub fn are_protected(entries: &[Entry]) -> bool {
     entries.iter().all(|entry| entry.protected().is_some())
 }
 

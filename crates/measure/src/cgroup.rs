@@ -1,0 +1,120 @@
+//! Memory control groups (cgroup version 2 or 1), which limit the memory of a process.
+//!
+//! Does not limit this process; a process enters the group by itself. Invariant: dropping the value
+//! deletes the group.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A memory control group.
+pub struct MemoryGroup {
+    folder: PathBuf,
+    file: &'static str,
+}
+
+impl MemoryGroup {
+    /// Creates a group as a sibling or child of this process's group.
+    ///
+    /// # Errors
+    /// The reason why no group can be created, in words.
+    pub fn new(name: &str) -> Result<Self, String> {
+        let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
+        let (parents, file) = candidates(&own, &mounts).ok_or_else(|| {
+            "this machine mounts no control groups for memory, of version 2 or 1".to_owned()
+        })?;
+        let mut refusals = Vec::new();
+        for parent in parents {
+            let folder = parent.join(name);
+            match fs::create_dir(&folder) {
+                Ok(()) if folder.join(file).exists() => return Ok(Self { folder, file }),
+                Ok(()) => {
+                    let _removed = fs::remove_dir(&folder);
+                    refusals.push(format!("{}: has no {file}", folder.display()));
+                }
+                Err(error) => refusals.push(format!("{}: {error}", folder.display())),
+            }
+        }
+        Err(format!("no memory group can be made: {}", refusals.join("; ")))
+    }
+
+    /// Limits the memory of the group, including its page cache.
+    pub fn limit(&self, bytes: u64) -> Result<(), String> {
+        let path = self.folder.join(self.file);
+        fs::write(&path, bytes.to_string()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Returns the path of the file to which a process writes its number to enter the group.
+    pub fn procs_file(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let _removed = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Returns the folders in which a group may be created, the likeliest first, and the name of the
+/// limit's file.
+fn candidates(own: &str, mounts: &str) -> Option<(Vec<PathBuf>, &'static str)> {
+    let mounted = |kind: &str, option: Option<&str>| {
+        mounts.lines().find_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let (at, what, options) = (words.next()?, words.next()?, words.next()?);
+            let fits = option.is_none_or(|option| options.split(',').any(|word| word == option));
+            (what == kind && fits).then(|| PathBuf::from(at))
+        })
+    };
+    let path_of = |controller: &str| {
+        own.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            controllers.split(',').any(|word| word == controller).then(|| path.to_owned())
+        })
+    };
+    if let (Some(root), Some(path)) = (mounted("cgroup", Some("memory")), path_of("memory")) {
+        let own = below(&root, &path);
+        return Some((vec![own, root], "memory.limit_in_bytes"));
+    }
+    let (root, path) = (mounted("cgroup2", None)?, path_of("")?);
+    let own = below(&root, &path);
+    // A group that has processes cannot have children with memory limits, so a sibling comes first.
+    let mut parents: Vec<PathBuf> = own.parent().map(Path::to_path_buf).into_iter().collect();
+    parents.extend([own, root]);
+    Some((parents, "memory.max"))
+}
+
+fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_1_is_found_by_its_controller() {
+        let own = "5:cpu,cpuacct:/a\n4:memory:/api/x\n0::/\n";
+        let mounts = "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let (parents, file) = candidates(own, mounts).unwrap();
+        assert_eq!(parents[0], Path::new("/sys/fs/cgroup/memory/api/x"));
+        assert_eq!(file, "memory.limit_in_bytes");
+    }
+
+    #[test]
+    fn version_2_is_found_without_version_1() {
+        let own = "0::/user.slice/session.scope\n";
+        let (parents, file) = candidates(own, "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").unwrap();
+        assert_eq!(parents[0], Path::new("/sys/fs/cgroup/user.slice"));
+        assert_eq!(parents[1], Path::new("/sys/fs/cgroup/user.slice/session.scope"));
+        assert_eq!(file, "memory.max");
+    }
+
+    #[test]
+    fn none_is_said() {
+        assert!(candidates("0::/\n", "proc /proc proc rw 0 0\n").is_none());
+    }
+}

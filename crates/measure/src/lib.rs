@@ -1,0 +1,16 @@
+//! CSDSTORE: measurements of machines, and what they predict.
+//!
+//! Modules:
+//! - [`characterize`]: measured cost of kernels on a drive and on a host
+//! - [`profile`]: the file of measurements of machines
+//! - [`account`]: predicted time of a run on the machines of a profile
+//! - [`machine`], [`cgroup`]: processors, memory and limits of this machine
+//! - [`energy`], [`rapl`]: energy, from the counters of its processors
+
+pub mod account;
+pub mod cgroup;
+pub mod characterize;
+pub mod energy;
+pub mod machine;
+pub mod profile;
+pub mod rapl;

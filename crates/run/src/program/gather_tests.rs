@@ -1,0 +1,134 @@
+//! Tests with answers in any order, of a program whose fold shows the order.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use csd_kernels::ElementType;
+use csd_store::catalogue::{Entry, ObjectId, Placement, State as EntryState};
+
+use super::*;
+use crate::program::{Records, Running, Sandbox};
+
+/// Program whose fold writes `(BEFORE AFTER)`.
+struct Brackets {
+    folds: bool,
+}
+
+impl Sandbox for Brackets {
+    fn type_name(&self) -> &'static str {
+        "brackets"
+    }
+
+    fn module(&self) -> &[u8] {
+        &[]
+    }
+
+    fn records(&self) -> Records {
+        Records::Elements
+    }
+
+    fn folds(&self) -> bool {
+        self.folds
+    }
+
+    fn emits(&self) -> bool {
+        true
+    }
+
+    fn run(
+        &self,
+        function: Function,
+        streams: Vec<Vec<Buffer>>,
+        parameters: &[u8],
+        _: Limits,
+    ) -> Running<'_> {
+        assert_eq!((function, parameters), (Function::Fold, &b"p"[..]));
+        let streams: Vec<Vec<u8>> = streams.iter().map(|all| all.concat_bytes()).collect();
+        let result = |stream: &[u8]| u64::from_le_bytes(*stream.first_chunk().unwrap());
+        let (before, after) = (&streams[0], &streams[1]);
+        let output = [b"(", &before[8..], b" ", &after[8..], b")"].concat();
+        let result = 10 * result(before) + result(after);
+        Box::pin(std::future::ready(Ok(Answer { result, output })))
+    }
+}
+
+trait Concat {
+    fn concat_bytes(&self) -> Vec<u8>;
+}
+
+impl Concat for Vec<Buffer> {
+    fn concat_bytes(&self) -> Vec<u8> {
+        self.iter().flat_map(|chunk| chunk.to_vec()).collect()
+    }
+}
+
+fn gather(folds: bool) -> Gather {
+    let entry = Entry {
+        name: "x".to_owned(),
+        id: ObjectId([0x81; 12]),
+        writer: [0; 16],
+        epoch: 1,
+        state: EntryState::Sealed,
+        element: ElementType::Bytes,
+        shape: vec![5 * 4096],
+        chunk_bytes: 4096,
+        bytes: 5 * 4096,
+        offset: 0,
+        whole: false,
+        parts: None,
+        members: vec![0],
+        placement: Placement::Kv,
+        digest: [0; 32],
+        sums: Vec::new(),
+        survives: 0,
+        protection: None,
+        copy: None,
+    };
+    let sandbox = Arc::new(Brackets { folds });
+    let task = Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap();
+    Gather::new(&Arc::new(task))
+}
+
+/// Returns the output of a future that does not wait.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// Returns the answer after adding five chunks in this order; chunk 2 has none.
+fn in_order(gather: &Gather, order: [u32; 5]) -> Answer {
+    for chunk in order {
+        let output = format!("{chunk}").into_bytes();
+        let answer = Answer { result: chunk.into(), output };
+        at_once(gather.add(chunk, (chunk != 2).then_some(answer))).unwrap();
+    }
+    gather.take().unwrap()
+}
+
+#[test]
+fn the_order_of_folding_is_that_of_the_chunks() {
+    let orders = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [3, 4, 1, 0, 2]];
+    for order in orders {
+        let folded = in_order(&gather(true), order);
+        assert_eq!((folded.result, &folded.output[..]), (134, &b"(((0 1) 3) 4)"[..]));
+        let joined = in_order(&gather(false), order);
+        assert_eq!((joined.result, &joined.output[..]), (8, &b"0134"[..]));
+    }
+}
+
+#[test]
+fn answers_that_come_to_too_much_are_refused() {
+    let small = Gather { held_bytes_max: 1 << 20, ..gather(false) };
+    let answer = |bytes: usize| Some(Answer { result: 0, output: vec![0; bytes] });
+    at_once(small.add(3, answer(1 << 19))).unwrap();
+    at_once(small.add(0, answer(1 << 19))).unwrap();
+    let error = at_once(small.add(1, answer(1))).unwrap_err();
+    assert!(error.to_string().contains("more than 1 MiB"), "{error}");
+}
+
+#[test]
+fn a_program_of_no_chunk_has_no_answer() {
+    assert_eq!(gather(true).take(), None);
+}

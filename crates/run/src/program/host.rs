@@ -1,0 +1,58 @@
+//! The host's part of a program's run: the same chunks over the same wire, the same program in the
+//! same sandbox.
+//!
+//! The program runs in the compute lanes of the cores that received the chunks, so `n` cores run
+//! `n` programs at once. Invariant: at most [`CHUNKS_AHEAD`] chunks of a core are in memory.
+
+use std::rc::Rc;
+
+use csd_reactor::Buffer;
+use csd_store::object::read_chunk;
+
+use super::core::StepContext;
+use super::lines::Cut;
+use super::{Function, Records};
+use crate::error::Error;
+use crate::queue::Taken;
+use crate::work::MemberError;
+
+/// Chunks that a core works on at once.
+pub(super) const CHUNKS_AHEAD: usize = 8;
+
+/// Reads a chunk of every object, runs the program, and adds the answer to those to fold. Returns
+/// the number of elements.
+pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, MemberError> {
+    let (task, number, member) = (context.task(), taken.run.first, taken.member);
+    let ours = |error| (member, error);
+    let mut streams = Vec::with_capacity(task.inputs.len());
+    for (input, entry) in task.inputs.iter().enumerate() {
+        let read = async |drive: &Rc<_>| read_chunk(drive, entry, number).await;
+        let read = context.common.links[member].run(read).await;
+        let read = context.common.or_computed((input, member), number, read).await;
+        streams.push(vec![read.map_err(ours)?]);
+    }
+    let cut = match task.records {
+        Records::Elements => Cut::default(),
+        Records::Lines => {
+            context.heads.cut_of((task, &context.common), number, &streams[0][0]).await?
+        }
+    };
+    let answer = match cut.is_empty(task.layout.chunk_len(number)) {
+        true => None,
+        false => {
+            streams[0][0].advance(cut.skip as usize);
+            if !cut.handed.is_empty() {
+                streams[0].push(Buffer::from_slice(&cut.handed));
+            }
+            let _turn = context.lane.acquire(1).await;
+            let (run, parameters) = (Function::Run, &task.parameters);
+            let ran = task.sandbox.run(run, streams, parameters, task.limits).await;
+            let failed = |why| {
+                let why = format!("chunk {number} of {:?}: {why}", task.names());
+                (member, Error::Program { why })
+            };
+            Some(ran.map_err(failed)?)
+        }
+    };
+    context.done(number, answer, &cut).await.map_err(ours)
+}
