@@ -2,13 +2,13 @@
 
 #![no_main]
 
-use csd_nvme::combine::{Answers, Task};
+use csd_nvme::vendor::combine::{Answers, Task};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(task) = Task::parse(data) {
         assert_eq!(task.encode(), data);
-        assert!(task.sums().count() <= csd_nvme::combine::SUMS_MAX);
+        assert!(task.sums().count() <= csd_nvme::vendor::combine::SUMS_MAX);
     }
     let (sources, targets) = (data.len() % 5, data.len() / 8);
     if let Some(answers) = Answers::parse(data, sources, targets) {

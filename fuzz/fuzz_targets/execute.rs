@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use csd_nvme::execute::Execution;
+use csd_nvme::vendor::execute::Execution;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

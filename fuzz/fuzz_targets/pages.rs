@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use csd_nvme::pages::{Front, List};
+use csd_nvme::vendor::pages::{Front, List};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use csd_nvme::tunnel::{Frame, VIRTIO_NET_BYTES, count, fitting, parse, parse_log};
+use csd_nvme::vendor::tunnel::{Frame, VIRTIO_NET_BYTES, count, fitting, parse, parse_log};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

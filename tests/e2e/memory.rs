@@ -5,9 +5,9 @@ use std::fs;
 use std::io::Write;
 
 use csd_initiator::{Address, Block, Compute, Controller, Error, Options};
-use csd_nvme::combine::{self, Piece, Place, Target, Task};
-use csd_nvme::execute::Output;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{self, Piece, Place, Target, Task};
+use csd_nvme::vendor::execute::Output;
 use csd_reactor::{Buffer, Class, block_on, spawn};
 use csd_tests::wire::{Command, Wire, data_pdu};
 

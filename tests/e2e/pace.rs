@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
-use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 use csd_reactor::{Buffer, Class, block_on, spawn};
 use tempfile::TempDir;
 

@@ -4,9 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use csd_initiator::{Address, Compute, Controller, Error, Kv, Options};
-use csd_nvme::combine::{Piece, Place, Target, Task};
-use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{Piece, Place, Target, Task};
+use csd_nvme::vendor::execute::{Output, chunk_key};
 use csd_reactor::{Buffer, block_on};
 use tempfile::TempDir;
 

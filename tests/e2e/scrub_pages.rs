@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
-use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
+use csd_nvme::vendor::pages::{KEY_BYTES, List, PieceKind};
 use serde_json::{Value, json};
 
 use crate::failures::on_objects;

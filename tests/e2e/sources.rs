@@ -2,8 +2,8 @@
 //! drive goes on counting.
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Memory, Options};
-use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
 use csd_reactor::{Buffer, block_on};
 
 use crate::single::Drive;
@@ -150,9 +150,9 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         memory.write(0, vec![Buffer::from_slice(&data)]).await.unwrap();
         let objects = Kv::open(&controller, 3).unwrap();
         let value = [7i32, 7, 1].iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
-        let key = csd_nvme::execute::chunk_key(&[0x55; 12], 6);
+        let key = csd_nvme::vendor::execute::chunk_key(&[0x55; 12], 6);
         objects.store(&key, vec![Buffer::from_slice(&value)], 0).await.unwrap();
-        let empty = csd_nvme::execute::chunk_key(&[0x56; 12], 0);
+        let empty = csd_nvme::vendor::execute::chunk_key(&[0x56; 12], 0);
         objects.store(&empty, vec![], 0).await.unwrap();
         let compute = Compute::open(&controller, 5).unwrap();
         let index = |program: u64| u16::try_from(program - 1).unwrap();

@@ -16,10 +16,10 @@ use csd_initiator::{Address, Controller, Error, Options};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
-use csd_nvme::tunnel::{
+use csd_nvme::vendor::NSID_COMPUTE;
+use csd_nvme::vendor::tunnel::{
     DATA_BYTES_MAX, Frame, LogEntry, LogHeader, VirtioNet, parse, parse_log, receive, send,
 };
-use csd_nvme::vendor::NSID_COMPUTE;
 use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 
 use crate::inside::{Doors, inside, memory, outside};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use csd_client::{Gate, Packets, TunnelEnd, TunnelError, TunnelPort};
 use csd_initiator::{Address, Options};
-use csd_nvme::tunnel::VIRTIO_NET_BYTES;
+use csd_nvme::vendor::tunnel::VIRTIO_NET_BYTES;
 use csd_reactor::{Class, JoinHandle, now, sleep, spawn};
 
 use crate::inside::{Doors, inside, memory, outside};

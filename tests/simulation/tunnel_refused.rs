@@ -9,8 +9,8 @@ use csd_nvme::capsule::Sqe;
 use csd_nvme::log::{EFFECTS_BYTES, LogId, get_log_page};
 use csd_nvme::opcode::{Cp, Csi};
 use csd_nvme::status::Status;
-use csd_nvme::tunnel::{DATA_BYTES_MAX, receive, send};
 use csd_nvme::vendor::NSID_COMPUTE;
+use csd_nvme::vendor::tunnel::{DATA_BYTES_MAX, receive, send};
 use csd_reactor::{now, sleep};
 
 use crate::inside::{Doors, inside, memory, outside};

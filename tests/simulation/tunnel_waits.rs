@@ -11,7 +11,7 @@ use csd_drive::tunnel::QUEUE_BYTES;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
-use csd_nvme::tunnel::FRAME_BYTES_MAX;
+use csd_nvme::vendor::tunnel::FRAME_BYTES_MAX;
 use csd_reactor::{now, sleep};
 
 use crate::inside::{inside, memory, outside};

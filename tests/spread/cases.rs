@@ -2,7 +2,7 @@
 //! output.
 
 use csd_initiator::{Block, Controller, Kv, Memory};
-use csd_nvme::execute::{Digests, Execution, Output, Place, Source, chunk_key};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source, chunk_key};
 use csd_reactor::Buffer;
 
 use csd_nvme::vendor::NSID_KV as KV_NSID;

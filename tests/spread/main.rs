@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use csd_initiator::{Address, Compute, Controller, Kv, Memory, Options};
 use csd_nvme::capsule::Sqe;
-use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 use csd_reactor::{Class, now, spawn, timeout};
 
 use cases::{Case, MEMORY_NSID};

@@ -29,7 +29,7 @@ use csd_bench::wire::{Single, Target};
 use csd_bench::workload::BLOCK_BYTES;
 use csd_bench::{Error, cpus, record};
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
-use csd_nvme::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 use serde_json::json;
 
 /// Measures programs in a drive.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::{FLAGS_SGL, Sgl, Sqe};
 use csd_nvme::compute;
-use csd_nvme::execute::Execution;
 use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
 use csd_nvme::feature::{FeatureId, set_features};
 use csd_nvme::host::connect_data;
@@ -19,6 +18,7 @@ use csd_nvme::property::{self, Capabilities, Configuration, ControllerStatus};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::Digests;
 use csd_nvme::tcp::host::{Connection, Event};
+use csd_nvme::vendor::execute::Execution;
 
 use crate::Error;
 use crate::workload::BLOCK;

@@ -1,7 +1,7 @@
 //! `csd drive log`: the log of a drive's last executions.
 
 use csd_initiator::Compute;
-use csd_nvme::executions::Entry;
+use csd_nvme::vendor::executions::Entry;
 use csd_store::array::COMPUTE_NSID;
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@
 
 use csd_kernels::verify::{self, Plan};
 use csd_kvlog::{Kv, Value};
-use csd_nvme::execute::chunk_key;
 use csd_nvme::nvm::Extent;
-use csd_nvme::pages::{List, NONE, PieceKind};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::chunk_key;
+use csd_nvme::vendor::pages::{List, NONE, PieceKind};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, Class, compute_fn};
 

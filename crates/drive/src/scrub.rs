@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::scrub::{Compared, Damage, Owner};
-use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
 use csd_nvme::vendor::NSID_OBJECTS;
+use csd_nvme::vendor::pages::{KEY_BYTES, List, PieceKind};
 use csd_reactor::{Buffer, Class, CoreId, core_count, core_local, post, spawn};
 
 use crate::drive::{Core, Shared};

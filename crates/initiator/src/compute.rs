@@ -1,15 +1,15 @@
 //! [`Compute`]: a compute namespace as typed calls.
 //!
-//! Programs and their parameters are opaque here. Invariant: [`csd_nvme::execute`] alone defines
+//! Programs and their parameters are opaque here. Invariant: [`csd_nvme::vendor::execute`] alone defines
 //! the format of an execution.
 
 use csd_nvme::compute::{
     self, Controls, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, Ranges, parse_program_list,
 };
-use csd_nvme::execute::Execution;
-use csd_nvme::executions::{self, Entry};
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
+use csd_nvme::vendor::execute::Execution;
+use csd_nvme::vendor::executions::{self, Entry};
 use csd_reactor::Buffer;
 
 use crate::handle::is_handle;

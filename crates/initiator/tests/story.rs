@@ -12,11 +12,11 @@ use std::time::Duration;
 use common::drive::{BLOCK_BYTES, BLOCK_NSID, BLOCKS, Behaviour, COMPUTE_NSID, KV_NSID};
 use common::{everywhere, in_worlds};
 use csd_initiator::{Block, Compute, Controller, Digests, Error, Kv, NamespaceKind, Options};
-use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS};
 use csd_nvme::nvm;
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 use csd_nvme::wire::text_of;
 use csd_reactor::{Buffer, Class, JoinHandle, sleep, spawn, timeout};
 

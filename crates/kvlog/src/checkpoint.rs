@@ -300,7 +300,7 @@ fn unzigzag(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::super::record::KIND_INDIRECT;
+    use crate::record::KIND_INDIRECT;
 
     fn record(key: &[u8], commit: u64, value_bytes: Option<u32>) -> Record {
         let key = (2 + u16::from(key.len() == 3), Key::new(key).unwrap());

@@ -207,11 +207,11 @@ mod tests {
     use csd_reactor::{Buffer, block_on};
 
     use super::*;
-    use crate::super::record::RECORDS_OFFSET;
-    use crate::super::segments::Segments;
-    use crate::super::shard::Outcome;
-    use crate::super::walk::{Step, Until, Walk};
     use crate::media::{Media, Memory, Syncer};
+    use crate::record::RECORDS_OFFSET;
+    use crate::segments::Segments;
+    use crate::shard::Outcome;
+    use crate::walk::{Step, Until, Walk};
 
     /// Recovery takes the last record of a key for the newest, so a moved one must not stand behind
     /// the host's change, also if both are in one group.

@@ -42,7 +42,7 @@ pub enum Command {
         /// Length of the data in bytes.
         length: u32,
         /// Location of its memory ranges; without ranges the data names the inputs
-        /// ([`crate::execute`]).
+        /// ([`crate::vendor::execute`]).
         ranges: Ranges,
         /// Limits, and which range it writes.
         controls: Controls,

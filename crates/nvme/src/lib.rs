@@ -19,27 +19,20 @@
 //! - [`status`], [`opcode`]: code tables
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
-//! - [`execute`]: the payload of Execute Program
-//! - [`combine`]: the task and the answers of the program `combine`
-//! - [`pages`]: checksums of pages, and the task of the program that compares them
-//! - [`executions`]: the log of executions
-//! - [`tunnel`]: packets to and from the drive's own operating system
 //! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: subsystems to connect to
 //! - [`identify`], [`log`], [`feature`]: data of admin commands
-//! - [`vendor`]: numbers that the standard leaves to vendors
+//! - [`vendor`]: what the standard leaves to vendors, as this project fills it: numbers, the payloads
+//!   of programs, the tunnel
 //! - [`auth`]: DH-HMAC-CHAP, messages and both sides
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
 //! - [`host`]: the commands and connection steps of the host's side
 
 pub mod auth;
 pub mod capsule;
-pub mod combine;
 pub mod compute;
 pub mod controller;
 pub mod discovery;
-pub mod execute;
-pub mod executions;
 pub mod fabrics;
 pub mod feature;
 pub mod host;
@@ -49,13 +42,11 @@ pub mod log;
 pub mod memory;
 pub mod nvm;
 pub mod opcode;
-pub mod pages;
 pub mod pdu;
 pub mod program;
 pub mod property;
 pub mod status;
 pub mod tcp;
-pub mod tunnel;
 pub mod vendor;
 pub mod wire;
 

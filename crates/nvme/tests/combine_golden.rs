@@ -5,9 +5,9 @@
 mod common;
 
 use common::{folder, invalid, unhex};
-use csd_nvme::combine::{Answers, Guard, Piece, Place, Stored, Target, Task};
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{Answers, Guard, Piece, Place, Stored, Target, Task};
 use toml::{Table, Value};
 
 fn read(name: &str) -> (Vec<u8>, Table) {

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{files, invalid, unhex};
-use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
 
 fn number(fields: &toml::Table, key: &str) -> u32 {
     u32::try_from(fields[key].as_integer().unwrap()).unwrap()

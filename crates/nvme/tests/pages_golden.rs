@@ -5,7 +5,7 @@
 mod common;
 
 use common::{folder, invalid, unhex};
-use csd_nvme::pages::{List, Piece, PieceKind};
+use csd_nvme::vendor::pages::{List, Piece, PieceKind};
 use toml::{Table, Value};
 
 fn number<T: TryFrom<i64>>(value: &Value) -> T {

@@ -2,12 +2,12 @@
 //! make a parser panic.
 
 use csd_nvme::capsule::{Cqe, Sqe};
-use csd_nvme::execute::{DIGESTS_MAX, Digests, Execution, Output, Place, Source};
 use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::log::GetLogPage;
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{DIGESTS_MAX, Digests, Execution, Output, Place, Source};
 use csd_nvme::{compute, fabrics, log, memory};
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use common::{files, invalid, unhex};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::opcode::Cp;
-use csd_nvme::tunnel::{
+use csd_nvme::vendor::tunnel::{
     Command, Frame, LogEntry, VirtioNet, count, encode_log, parse, parse_log, receive, send,
 };
 use toml::{Table, Value};

@@ -1,14 +1,14 @@
 //! The drives' part of a run: executions over ranges of a drive's own chunks, or over its parts.
 //!
 //! Reads no chunk. Invariant: an execution covers at most what the payload's format allows
-//! ([`csd_nvme::execute::CHUNKS_MAX`] chunks, 256 MiB), so that a drive answers in time.
+//! ([`csd_nvme::vendor::execute::CHUNKS_MAX`] chunks, 256 MiB), so that a drive answers in time.
 
 use std::rc::Rc;
 
 use csd_initiator::Memory;
 use csd_kernels::kernel::{Answer, Position};
-use csd_nvme::execute::{Digests, Execution, Place, Source};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Digests, Execution, Place, Source};
 use csd_reactor::now;
 use csd_store::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use csd_store::catalogue::{Entry, Placement};

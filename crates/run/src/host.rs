@@ -137,7 +137,7 @@ async fn store_all(
 ) -> Result<(), Error> {
     let (mut number, stride) = context.shared.target.numbers(taken);
     for chunk in &chunks {
-        let key = csd_nvme::execute::chunk_key(&entry.id.0, number);
+        let key = csd_nvme::vendor::execute::chunk_key(&entry.id.0, number);
         let store = async |drive: &Rc<csd_store::array::Drive>| {
             let stored = drive.objects.store(&key, vec![Buffer::from_slice(chunk)], 0).await;
             stored.map_err(|error| Error::command(drive, error))

@@ -6,7 +6,7 @@ use csd_kernels::kernel::{
     self, AnswerForm, Arguments, Description, Field, Input, Kernel, Layout, Pairing, Plan,
     Position, Unit,
 };
-use csd_nvme::execute::CHUNKS_MAX;
+use csd_nvme::vendor::execute::CHUNKS_MAX;
 use csd_store::catalogue::{self, Entry};
 use csd_store::layout::{Kind, Parts, Run};
 

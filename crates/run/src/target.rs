@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use csd_kernels::ElementType;
 use csd_kernels::kernel::{AnswerForm, Wanted, Writes};
-use csd_nvme::execute::Output;
+use csd_nvme::vendor::execute::Output;
 use csd_store::array::{Array, OBJECTS_NSID};
 use csd_store::catalogue::Entry;
 use csd_store::layout::{self, Kind, Layout, Part, Parts};

@@ -3,8 +3,8 @@
 //! A drive goes on with its task after its host has ended, and a unit may be another object's by
 //! then. Performs no I/O.
 
-use csd_nvme::combine::Guard;
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::combine::Guard;
 
 use crate::array::OBJECTS_NSID;
 use crate::catalogue::{self, Entry, ObjectId};

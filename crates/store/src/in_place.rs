@@ -1,8 +1,8 @@
 //! Executions that read pieces where they lie; digests cross the wire, and no pieces.
 
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
-use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 
 use crate::array::{Drive, OBJECTS_NSID};
 use crate::catalogue::ObjectId;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use csd_nvme::combine;
-use csd_nvme::execute::{Place, chunk_key};
-use csd_nvme::pages::PieceKind;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine;
+use csd_nvme::vendor::execute::{Place, chunk_key};
+use csd_nvme::vendor::pages::PieceKind;
 use csd_reactor::{Buffer, Instant};
 
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};

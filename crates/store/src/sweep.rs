@@ -5,9 +5,9 @@
 
 use std::rc::Rc;
 
-use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
-use csd_nvme::pages::list_key;
+use csd_nvme::vendor::execute::chunk_key;
+use csd_nvme::vendor::pages::list_key;
 use csd_reactor::{Class, Semaphore, spawn};
 
 use crate::array::Drive;

@@ -4,8 +4,8 @@
 //! mark is stored there: a value under the key of the object's chunk FFFFFFFFh. It is deleted once
 //! all chunks on the drive are good, so claimed blocks without it hold the object's chunks.
 
-use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::execute::chunk_key;
 
 use crate::array::Drive;
 use crate::catalogue::ObjectId;

@@ -114,7 +114,7 @@ async fn targets(array: &Array, known: &Known) -> Option<Vec<Target>> {
         let mut copies = Vec::new();
         for (drive, medium) in media.iter().enumerate() {
             for key in ids.iter().flat_map(|id| medium.keys(&id.0)) {
-                if key.as_bytes().len() == csd_nvme::pages::KEY_BYTES {
+                if key.as_bytes().len() == csd_nvme::vendor::pages::KEY_BYTES {
                     all.push(target(drive, Kind::List, None, medium.value(key)?));
                 }
             }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use csd_nvme::pages::{KEY_BYTES, List, PieceKind};
+use csd_nvme::vendor::pages::{KEY_BYTES, List, PieceKind};
 use csd_store::catalogue::{Entry, Placement};
 
 use super::medium::AtRest;

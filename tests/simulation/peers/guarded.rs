@@ -1,8 +1,8 @@
 //! Targets with guards: they are stored only while certain values are on their drive, also if these
 //! change while the task is under way.
 
-use csd_nvme::combine::{Guard, Stored};
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::combine::{Guard, Stored};
 
 use super::*;
 

@@ -25,9 +25,9 @@ use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options, Sec
 use csd_kvlog::format::Split;
 use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::auth::{Hash, Offer};
-use csd_nvme::combine::{Answers, Piece, Place, Target, Task};
-use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{Answers, Piece, Place, Target, Task};
+use csd_nvme::vendor::execute::{Output, chunk_key};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_OBJECTS};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Buffer, Class, CoreId, Listener, spawn};

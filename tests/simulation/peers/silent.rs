@@ -2,7 +2,7 @@
 //! and nothing comes from it. The drive gives the peer up after its time, as it does one that is
 //! lost, and works with it again once it answers.
 
-use csd_nvme::combine::Stored;
+use csd_nvme::vendor::combine::Stored;
 
 use super::*;
 

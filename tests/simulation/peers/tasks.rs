@@ -1,8 +1,8 @@
 //! Tasks one by one: sums, digests, unknown peers, secrets, circles, and peers out of reach.
 
 use csd_kernels::erasure::{Code, scalar};
-use csd_nvme::combine::Stored;
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::combine::Stored;
 use csd_reactor::now;
 
 use super::*;

@@ -11,7 +11,7 @@ use csd_client::Address;
 use csd_initiator::{Block, Compute, Controller, Memory, NamespaceKind, Options};
 use csd_kernels::encode::PROGRAM_ID;
 use csd_nvme::compute::ProgramDescriptor;
-use csd_nvme::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 use csd_reactor::{Buffer, Class, Config, CoreId, Hosted, core_local, now, set_core_local, spawn};
 
 use super::host::Host;

@@ -3,7 +3,9 @@
 //! Packets are read straight to their place. Invariants: a list is sound and fits one command;
 //! frames leave in the order in which their packets were read.
 
-use csd_nvme::tunnel::{FRAME_BYTES_MAX, LENGTH_BYTES, PACKET_BYTES_MAX, VIRTIO_NET_BYTES, seal};
+use csd_nvme::vendor::tunnel::{
+    FRAME_BYTES_MAX, LENGTH_BYTES, PACKET_BYTES_MAX, VIRTIO_NET_BYTES, seal,
+};
 use csd_reactor::Buffer;
 
 use super::TunnelError;
@@ -88,7 +90,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::io::{self, IoSlice};
 
-    use csd_nvme::tunnel::parse;
+    use csd_nvme::vendor::tunnel::parse;
 
     use super::*;
 

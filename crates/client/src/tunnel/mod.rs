@@ -22,10 +22,10 @@ use csd_initiator::{Address, Controller, Error, Options};
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
-use csd_nvme::tunnel::{
+use csd_nvme::vendor::NSID_COMPUTE;
+use csd_nvme::vendor::tunnel::{
     DATA_BYTES_MAX, Frame, LogEntry, LogHeader, parse, parse_log, receive, send,
 };
-use csd_nvme::vendor::NSID_COMPUTE;
 use csd_reactor::{Buffer, race, timeout};
 
 use crate::ordered::Ordered;

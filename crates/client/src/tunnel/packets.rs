@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 
-use csd_nvme::tunnel::{Frame, VirtioNet};
+use csd_nvme::vendor::tunnel::{Frame, VirtioNet};
 use csd_reactor::Stream;
 
 /// A device of packets with virtio-net headers: a TUN device that the reactor watches, or a

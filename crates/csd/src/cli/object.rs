@@ -1,7 +1,7 @@
 //! Options of the commands for objects: `csd put`, `get`, `ls`, `stat`, `rm`.
 
 use clap::{Args, ValueEnum};
-use csd_nvme::pages::PAGE_BYTES;
+use csd_nvme::vendor::pages::PAGE_BYTES;
 use csd_store::ElementType;
 use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty};

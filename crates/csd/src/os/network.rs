@@ -13,8 +13,8 @@ use csd_initiator::Controller;
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
-use csd_nvme::tunnel::{LogEntry, LogHeader, parse_log};
 use csd_nvme::vendor::NSID_COMPUTE;
+use csd_nvme::vendor::tunnel::{LogEntry, LogHeader, parse_log};
 use csd_os::network::Tunnel;
 use serde_json::{Value, json};
 

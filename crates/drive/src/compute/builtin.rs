@@ -6,11 +6,11 @@ use std::ops::Range;
 use csd_kernels::kernel::Kernel;
 use csd_kernels::program::{Program, SplitRule};
 use csd_kernels::registry::{self, BUILTIN};
-use csd_nvme::combine;
 use csd_nvme::compute::{ProgramDescriptor, device_defined};
-use csd_nvme::execute::Execution;
-use csd_nvme::pages;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine;
+use csd_nvme::vendor::execute::Execution;
+use csd_nvme::vendor::pages;
 
 use super::Failure;
 use super::output::wanted;

@@ -1,15 +1,15 @@
 //! Parameters of Execute Program: the program, the bytes that it reads, and its limits.
 //!
-//! Without memory ranges the data is a payload of [`csd_nvme::execute`]. With ranges it is the
+//! Without memory ranges the data is a payload of [`csd_nvme::vendor::execute`]. With ranges it is the
 //! ranges, if they are not in a set, and then the program's parameters: every range is a stream, in
 //! order, except the one that the program writes.
 
 use csd_kernels::program::{Limits, Program};
 use csd_nvme::compute::{Controls, Ranges};
-use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::memory::Range;
 use csd_nvme::program::{DOWNLOADABLE_FIRST, MemoryRange, RANGE_BYTES};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Output, Place};
 
 use super::cancel::Caller;
 use super::library::Running;

@@ -6,7 +6,7 @@
 //! at most [`Capacity::bytes`].
 
 use csd_kernels::program::Limits;
-use csd_nvme::execute::Execution;
+use csd_nvme::vendor::execute::Execution;
 use csd_reactor::{Semaphore, SemaphorePermit};
 
 use super::{builtin, output, sources};
@@ -67,7 +67,7 @@ fn need_bytes(execution: &Execution, program_bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use csd_kernels::page_rank::{Form, Parameters};
-    use csd_nvme::execute::{Output, Place};
+    use csd_nvme::vendor::execute::{Output, Place};
 
     use super::*;
 

@@ -11,9 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_kernels::erasure::Combiner;
-use csd_nvme::combine::{Answers, PROGRAM_ID, Piece, Stored, Task};
-use csd_nvme::execute::{Execution, Output};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{Answers, PROGRAM_ID, Piece, Stored, Task};
+use csd_nvme::vendor::execute::{Execution, Output};
 use csd_reactor::{Buffer, Class, Job, JoinHandle, Progress, compute, compute_fn, spawn};
 
 use super::capacity::Turn;

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_initiator::{Block, Controller, Kv};
-use csd_nvme::combine::{Guard, Piece, Place, Stored, Task};
 use csd_nvme::kv::Key;
 use csd_nvme::nvm::Extent;
 use csd_nvme::opcode;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
+use csd_nvme::vendor::combine::{Guard, Piece, Place, Stored, Task};
 use csd_reactor::Buffer;
 
 use super::reads::values_of;

@@ -4,8 +4,8 @@
 //! its execution and nothing else.
 
 use csd_kernels::program::{self, Cause, Inputs, Output, Program, Step};
-use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::Execution;
 use csd_reactor::{Class, Job, Progress, compute, now, spawn};
 
 use super::output::{self, Drain};

@@ -4,9 +4,9 @@
 //! is that of keys is listed, so that a program can take bounds for an interval.
 
 use csd_kvlog::IndexKind;
-use csd_nvme::execute::Execution;
 use csd_nvme::kv::{Key, KeyList};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::Execution;
 use csd_reactor::Buffer;
 
 use super::reads::{Piece, values_of};

@@ -53,9 +53,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_kvlog::Kv;
-use csd_nvme::combine::PROGRAM_ID as COMBINE;
 use csd_nvme::compute::Controls;
-use csd_nvme::pages::PROGRAM_ID as PAGES;
+use csd_nvme::vendor::combine::PROGRAM_ID as COMBINE;
+use csd_nvme::vendor::pages::PROGRAM_ID as PAGES;
 use csd_reactor::set_core_local;
 
 use adapting::Adapting;

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use csd_kernels::kernel::Wanted;
 use csd_kernels::program::{FULL_BYTES, Output};
 use csd_kvlog::Kv;
-use csd_nvme::execute::{Output as Destination, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::opcode::{self, Slm};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Output as Destination, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 

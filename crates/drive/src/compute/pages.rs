@@ -1,8 +1,8 @@
 //! The program `pages`: compares the pages of a piece with the checksums of a page list.
 
-use csd_nvme::execute::Execution;
-use csd_nvme::pages::{List, PROGRAM_ID, Task, list_key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::Execution;
+use csd_nvme::vendor::pages::{List, PROGRAM_ID, Task, list_key};
 
 use super::execute::Meter;
 use super::reads::values_of;

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::program::Program;
-use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Place, chunk_key};
 use csd_reactor::{
     Class, CoreGone, CoreId, JoinHandle, call, core_count, core_id, core_local, spawn,
 };

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use csd_kernels::program::SplitRule;
-use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
 
 /// Smallest number of bytes of a stream that is worth a part.
 const PART_BYTES_MIN: u64 = 64 << 10;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use csd_kernels::program::{Check, Chunk};
 use csd_kvlog::Value;
-use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Place, chunk_key};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::Buffer;
 

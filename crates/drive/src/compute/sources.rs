@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use csd_kernels::program::{Check, Chunk};
 use csd_kvlog::Value;
-use csd_nvme::execute::{Execution, SOURCE_BYTES_MAX};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, SOURCE_BYTES_MAX};
 use csd_reactor::{Class, JoinHandle, spawn};
 
 use super::listing::Listing;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use csd_nvme::executions::{EXECUTIONS_MAX, Entry};
+use csd_nvme::vendor::executions::{EXECUTIONS_MAX, Entry};
 use csd_reactor::{Instant, now};
 
 use crate::compute::Report;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
-use csd_nvme::tunnel::LogEntry;
+use csd_nvme::vendor::tunnel::LogEntry;
 
 use super::{Caller, RECEIVES_MAX, Refused, take_front};
 use crate::controller::Association;
@@ -149,7 +149,7 @@ impl End {
         let frames = take_front(&mut self.queue, room);
         self.queued -= frames.len();
         self.counters.received_bytes += frames.len() as u64;
-        self.counters.received_packets += csd_nvme::tunnel::count(&frames);
+        self.counters.received_packets += csd_nvme::vendor::tunnel::count(&frames);
         frames
     }
 

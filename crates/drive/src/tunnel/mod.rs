@@ -16,7 +16,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use csd_nvme::status::Status;
-use csd_nvme::tunnel::{LogEntry, fitting};
+use csd_nvme::vendor::tunnel::{LogEntry, fitting};
 use csd_reactor::timeout;
 
 use crate::controller::Association;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::compute::{self, ProgramDescriptor, device_defined};
 use csd_nvme::controller::{Backing, Controller, Namespace, NamespaceKind, Subsystem};
-use csd_nvme::execute::Execution;
 use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::log::Smart;
 use csd_nvme::nvm;
 use csd_nvme::status::Status;
 use csd_nvme::tcp::Digests;
+use csd_nvme::vendor::execute::Execution;
 
 pub const NQN: &str = "nqn.2026-11.io.csdstore:memory";
 pub const BLOCK_NSID: u32 = 1;

@@ -117,9 +117,9 @@ mod tests {
 
     use csd_nvme::kv::Key;
 
-    use crate::crate::shard::Segment;
+    use super::*;
     use crate::media::{Memory, Syncer};
-    use crate::*;
+    use crate::shard::Segment;
 
     const SEGMENT: u32 = 3;
 

@@ -70,8 +70,8 @@ pub fn apply(mark: &Mark, found: &mut [Found], segments: &Segments) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use crate::crate::mark::Position;
-    use crate::*;
+    use super::*;
+    use crate::mark::Position;
 
     fn found(sequence: u64, sealed: Option<u64>) -> Found {
         let seal = sealed.map(|valid_bytes| Seal { valid_bytes, ..Seal::default() });

@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
 use csd_kernels::kernel::{Kernel, Sample};
-use csd_nvme::execute::{Execution, Output, Place, SOURCES_MAX, chunk_key};
-use csd_nvme::executions::Entry;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Execution, Output, Place, SOURCES_MAX, chunk_key};
+use csd_nvme::vendor::executions::Entry;
 use csd_reactor::{Buffer, Class, now, random_bytes, spawn};
 
 use super::host::Timed;

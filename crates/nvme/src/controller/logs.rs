@@ -5,7 +5,6 @@ use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::compute::{self, ProgramDescriptor};
 use crate::discovery::discovery_log;
-use crate::executions;
 use crate::log::{
     self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId,
     WARNING_TEMPERATURE,
@@ -13,6 +12,7 @@ use crate::log::{
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
 use crate::program;
 use crate::status::Status;
+use crate::vendor::executions;
 use crate::wire::fixed_text;
 
 /// Log pages of a discovery controller.

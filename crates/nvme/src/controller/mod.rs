@@ -17,13 +17,13 @@ pub mod queue;
 
 use crate::compute::ProgramDescriptor;
 use crate::discovery::DiscoveryRecord;
-use crate::executions;
 use crate::feature::FeatureId;
 use crate::identify::EVENT_NAMESPACE_ATTRIBUTE;
 use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY, WARNING_TEMPERATURE};
 use crate::opcode::Csi;
 use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
+use crate::vendor::executions;
 
 /// Kind and size of a namespace, as Identify reports them.
 #[derive(Clone, Debug)]

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use csd_initiator::Memory;
 use csd_nvme::compute::Controls;
-use csd_nvme::execute::{Digests, Execution, Output, Place, Source};
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
 use csd_reactor::{Semaphore, now};
 use csd_store::array::Drive;
 use csd_store::piece::is_damage;

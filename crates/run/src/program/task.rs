@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use csd_kernels::ElementType;
-use csd_nvme::execute::STREAMS_MAX;
 use csd_nvme::memory::UNIT_BYTES;
+use csd_nvme::vendor::execute::STREAMS_MAX;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Layout, Run};
 

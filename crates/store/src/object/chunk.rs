@@ -47,7 +47,7 @@ pub async fn read_front(
     let start = match Spot::of_chunk(entry, &layout, chunk) {
         Spot::Blocks(start) => start,
         Spot::Value(id, number) => {
-            let key = csd_nvme::execute::chunk_key(&id.0, number);
+            let key = csd_nvme::vendor::execute::chunk_key(&id.0, number);
             let front = drive.objects.front(&key, length.min(most)).await.map_err(failed)?;
             return match front {
                 Some((front, whole)) if whole == u64::from(length) => Ok(front),

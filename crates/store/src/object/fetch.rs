@@ -5,9 +5,9 @@
 //! are those of the object ([`crate::guarded`]): the drive may still write when this host has
 //! ended.
 
-use csd_nvme::combine::{Piece, Target, Task};
-use csd_nvme::execute::Output;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{Piece, Target, Task};
+use csd_nvme::vendor::execute::Output;
 
 use super::in_drives::InDrives;
 use crate::array::{Drive, words};

@@ -1,5 +1,5 @@
 //! Encoding in drives: a drive gathers the chunks of a stripe from its peers, and stores the parity
-//! there ([`csd_nvme::combine`]). The host sends tasks and gets digests.
+//! there ([`csd_nvme::vendor::combine`]). The host sends tasks and gets digests.
 //!
 //! The drive of the first parity piece encodes a stripe, so that drives take turns as parity does.
 //! A whole object is encoded by the drive that has it, which also sends the chunks; to blocks they
@@ -12,9 +12,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use csd_nvme::combine::{self, Answers, Piece, Stored, Target, Task};
-use csd_nvme::execute::{Output, chunk_key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::combine::{self, Answers, Piece, Stored, Target, Task};
+use csd_nvme::vendor::execute::{Output, chunk_key};
 
 use super::Error;
 use super::encoding::{Encoded, Encoding};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_kernels::verify::{self, Plan};
-use csd_nvme::pages::{List, PieceKind, list_key};
+use csd_nvme::vendor::pages::{List, PieceKind, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
 use crate::array::Drive;
@@ -49,7 +49,7 @@ struct Group {
     pending: Cell<usize>,
     /// Length of the list once all pieces are in it, bytes.
     planned: Cell<usize>,
-    content: RefCell<(Vec<csd_nvme::pages::Piece>, Vec<u32>)>,
+    content: RefCell<(Vec<csd_nvme::vendor::pages::Piece>, Vec<u32>)>,
 }
 
 impl Lists {
@@ -151,7 +151,7 @@ impl Group {
     fn add(&self, start: u64, bytes: usize, sums: &[u32]) {
         let bytes = u32::try_from(bytes).expect("a piece is at most 16 MiB");
         let mut content = self.content.borrow_mut();
-        content.0.push(csd_nvme::pages::Piece { start, bytes });
+        content.0.push(csd_nvme::vendor::pages::Piece { start, bytes });
         content.1.extend_from_slice(sums);
     }
 

@@ -11,9 +11,9 @@
 
 use std::collections::BTreeSet;
 
-use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
-use csd_nvme::pages::list_key;
+use csd_nvme::vendor::execute::chunk_key;
+use csd_nvme::vendor::pages::list_key;
 use csd_reactor::sleep;
 
 use super::{Error, list, remove};

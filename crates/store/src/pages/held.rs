@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_nvme::kv::Key;
-use csd_nvme::pages::{Front, Header};
+use csd_nvme::vendor::pages::{Front, Header};
 use csd_reactor::Buffer;
 
 use crate::array::Drive;

@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::verify;
-use csd_nvme::execute::{CHUNKS_MAX, chunk_key};
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
-use csd_nvme::pages::{self, LISTS_MAX, List, PieceKind, list_key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::execute::{CHUNKS_MAX, chunk_key};
+use csd_nvme::vendor::pages::{self, LISTS_MAX, List, PieceKind, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::LIST_BYTES;

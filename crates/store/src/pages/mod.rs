@@ -1,5 +1,5 @@
 //! Page lists on drives: checksums of the pages of an object's pieces, in values that lie next to
-//! the pieces ([`csd_nvme::pages`]).
+//! the pieces ([`csd_nvme::vendor::pages`]).
 //!
 //! A writer that has the bytes sums pages itself ([`crate::object`]). Pieces that drives have made,
 //! and those whose list is missing or damaged, get lists later, from checksums that their drive

@@ -9,8 +9,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use csd_nvme::combine::{self, Target, Task};
-use csd_nvme::execute::Output;
+use csd_nvme::vendor::combine::{self, Target, Task};
+use csd_nvme::vendor::execute::Output;
 
 use super::mover::{By, ByHost, Fault, Mover, Rebuild};
 use super::piece::Piece;

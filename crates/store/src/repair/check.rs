@@ -4,7 +4,7 @@
 //! An execution reads several pieces, each as one page, and its result is compared with the
 //! digests of the entry. Only if it differs are they read one by one. Writes nothing.
 
-use csd_nvme::execute::{CHUNKS_MAX, SOURCES_MAX};
+use csd_nvme::vendor::execute::{CHUNKS_MAX, SOURCES_MAX};
 
 use super::fleet::Fleet;
 use super::piece::Piece;

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use csd_nvme::execute::Place;
+use csd_nvme::vendor::execute::Place;
 use csd_reactor::Buffer;
 
 use crate::array::Drive;

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csd_nvme::execute::chunk_key;
 use csd_nvme::kv::Key;
+use csd_nvme::vendor::execute::chunk_key;
 
 use super::fleet::Fleet;
 use crate::catalogue::{self, Entry, ObjectId, Placement};

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::fingerprint::{self, Parameters};
-use csd_nvme::execute::{CHUNKS_MAX, Output};
+use csd_nvme::vendor::execute::{CHUNKS_MAX, Output};
 use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use csd_nvme::pages::{self, NONE, Task};
+use csd_nvme::vendor::pages::{self, NONE, Task};
 
 use super::pieces::Piece;
 use crate::array::{Drive, OBJECTS_NSID};

@@ -4,7 +4,7 @@
 //! batch has at most [`CHUNKS_MAX`] pieces, and at most [`BATCH_BYTES`] unless it has one; all its
 //! pieces but the last are full chunks, so that each is a page of `verify`.
 
-use csd_nvme::execute::{CHUNKS_MAX, Place};
+use csd_nvme::vendor::execute::{CHUNKS_MAX, Place};
 
 use super::Cause;
 use crate::catalogue::{Entry, ObjectId};

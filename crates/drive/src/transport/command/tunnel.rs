@@ -5,7 +5,7 @@
 //! connection of such a command goes on in the tunnel's class.
 
 use csd_nvme::status::Status;
-use csd_nvme::tunnel::{Command, count, parse};
+use csd_nvme::vendor::tunnel::{Command, count, parse};
 
 use super::super::request::{Done, Request};
 use crate::log::Level;

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use csd_nvme::compute::ProgramDescriptor;
 use csd_nvme::controller::{Backing, Event, NamespaceKind};
 use csd_nvme::discovery::{DISCOVERY_NQN, DiscoveryRecord, SUBTYPE_CURRENT_DISCOVERY, SUBTYPE_NVM};
-use csd_nvme::executions::Entry;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
-use csd_nvme::tunnel::encode_log;
 use csd_nvme::vendor::NSID_BLOCK;
+use csd_nvme::vendor::executions::Entry;
+use csd_nvme::vendor::tunnel::encode_log;
 
 use super::super::connections::announce;
 use crate::controller::{Association, CoreCounters};

@@ -169,7 +169,7 @@ impl Entry {
     pub fn parity_key(&self, stripe: u32, parity: usize) -> Option<Key> {
         let number = stripe as usize * self.protection.as_ref()?.scheme.parity() + parity;
         let number = u32::try_from(number).ok()?;
-        Some(csd_nvme::execute::chunk_key(&self.parity_id()?.0, number))
+        Some(csd_nvme::vendor::execute::chunk_key(&self.parity_id()?.0, number))
     }
 
     /// Returns the ten bytes of the header that describe the protection.

@@ -1,7 +1,7 @@
 //! [`Task`]: the task of the program `pages`, which compares pages with a page list.
 
 use super::{LISTS_MAX, Malformed, PROGRAM_ID};
-use crate::execute::{Execution, Output, Place as SourcePlace};
+use crate::vendor::execute::{Execution, Output, Place as SourcePlace};
 use crate::wire::layout;
 
 layout! {
@@ -83,7 +83,7 @@ impl Task {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::list_key;
+    use crate::vendor::pages::list_key;
 
     #[test]
     fn tasks_come_back_and_wrong_ones_are_named() {

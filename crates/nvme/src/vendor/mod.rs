@@ -5,6 +5,19 @@
 //! tunnel, which a drive with a tunnel takes in its compute namespace. The drives refuse all other
 //! admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has the same
 //! table, and a test compares the two.
+//!
+//! Modules, each with the byte layouts of one of our formats:
+//! - [`execute`]: the payload of Execute Program
+//! - [`combine`]: the task and the answers of the program `combine`
+//! - [`pages`]: checksums of pages, and the task of the program that compares them
+//! - [`executions`]: the log of executions
+//! - [`tunnel`]: packets to and from the drive's own operating system
+
+pub mod combine;
+pub mod execute;
+pub mod executions;
+pub mod pages;
+pub mod tunnel;
 
 use crate::feature::FeatureId;
 use crate::log::LogId;

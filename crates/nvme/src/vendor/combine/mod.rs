@@ -18,7 +18,7 @@ pub use guard::{GUARD_BYTES_MAX, Guard, GuardRecord};
 pub use piece::{Piece, PieceKind, PieceRecord, Place};
 
 use crate::controller::connect::is_nqn;
-use crate::execute::{Execution, Output, Place as SourcePlace};
+use crate::vendor::execute::{Execution, Output, Place as SourcePlace};
 use crate::wire::layout;
 
 /// Program identifier (PID).
