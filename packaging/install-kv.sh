@@ -4,7 +4,7 @@
 set -eu
 [ $# -ge 2 ] || { echo "usage: install-kv.sh BUILT PREFIX [DESTDIR]" >&2; exit 2; }
 built=$1 prefix=$2 to=${3:-}$2
-source=$(cd "$(dirname "$0")/.." && pwd)/crates/capi
+source=$(cd "$(dirname "$0")/.." && pwd)/clients/c
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$source/../../Cargo.toml" | head -n 1)
 mkdir -p "$to/include" "$to/lib/pkgconfig"
 install -m 644 "$source/include/csd_kv.h" "$to/include/"

@@ -128,7 +128,7 @@ fn check(name: &str) {
 fn the_example_compiles_and_runs_with_both_libraries() {
     let Some(installed) = installed() else { return };
     for (name, more) in [("shared", &[][..]), ("static", &["-static-kv"])] {
-        let program = installed.compile("crates/capi/examples/kv.c", name, more);
+        let program = installed.compile("clients/c/examples/kv.c", name, more);
         let url = url(drive(Access::default()));
         let said = expect_success(spawned(&mut installed.run(&program, &[&url])));
         assert_eq!(said, "greeting: hello\nstored 100 values, 0 failed\n", "{name}");
@@ -138,7 +138,7 @@ fn the_example_compiles_and_runs_with_both_libraries() {
 #[test]
 fn the_example_of_objects_stores_fetches_and_deletes_a_file() {
     let Some(installed) = installed() else { return };
-    let program = installed.compile("crates/capi/examples/object.c", "object", &[]);
+    let program = installed.compile("clients/c/examples/object.c", "object", &[]);
     let url = url(drive(Access::default()));
     let (source, copy) =
         (installed.folder.path().join("source"), installed.folder.path().join("copy"));

@@ -10,7 +10,7 @@ const UNDONE: [(&str, &str); 6] =
 const UNSAFE: [&str; 6] = [
     "crates/buffer/",
     // Follows the pointers of C callers, and calls their callbacks.
-    "crates/capi/",
+    "clients/c/",
     "crates/reactor/",
     "crates/kernels/src/arch/",
     "crates/kernels/examples/floors/",
@@ -36,7 +36,7 @@ const MAY_NAME: [(&str, &[&str]); 18] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Errors are errno numbers; the process number tells a fork from its parent.
-    ("crates/capi/src/", &["libc", "std::process"]),
+    ("clients/c/src/", &["libc", "std::process"]),
     // Waits for other threads when the interpreter ends.
     ("clients/python/src/", &["std::thread"]),
     // Its tests have drives and callers on threads of their own.
@@ -60,7 +60,7 @@ const MAY_NAME: [(&str, &[&str]); 18] = [
     ("crates/bench/", &["std::thread", "std::time::Instant", "std::process"]),
     // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
-    ("crates/drive/examples/", &["std::process"]),
+    ("crates/kvlog/examples/", &["std::process"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
     // Tests drive processes and stock clients from outside.

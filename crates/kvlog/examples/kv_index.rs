@@ -2,7 +2,7 @@
 //! time of a lookup, an insert, an overwrite, a removal and a listed key, and resident memory for
 //! each key.
 //!
-//! `cargo run --release -p csd-drive --example kv_index -- 1000000 10000000` measures each
+//! `cargo run --release -p csd-kvlog --example kv_index -- 1000000 10000000` measures each
 //! structure in a process of its own, because memory that one frees may stay resident. As in a
 //! drive, keys are spread over sixteen shards. The hash table is hashbrown, with a hash of a few
 //! multiplications; it has no order and cannot list.
