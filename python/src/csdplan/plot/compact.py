@@ -22,7 +22,7 @@ _POLYLINE = re.compile(r"M \S+ \S+ \n(?:L \S+ \S+ \n){2,}")
 
 
 def compact(svg: str) -> str:
-    """Return a figure with rounded coordinates, and without vertices that nobody can see.
+    """Return a figure with rounded coordinates, and without vertices that cannot be seen.
 
     A polyline keeps its ends, and as many vertices as it needs to stay within a twentieth of a
     point of the original. A second call changes nothing.
