@@ -2,8 +2,8 @@
 //!
 //! The first [`DIRECT_FROM`] bytes, and unaligned writes, go through the page cache. The rest uses
 //! direct I/O where the file system supports it. This saves a copy of every byte, the memory for it
-//! and most of a later sync; `docs/decisions` has the figures. Does not sync. Invariant: the file
-//! has the written bytes in order, whichever way they took.
+//! and most of a later sync; bench/notes/direct-io-of-csd-get.md has the figures. Does not sync.
+//! Invariant: the file has the written bytes in order, whichever way they took.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -13,7 +13,7 @@ use super::packets::{Packets, TunnelPort};
 
 /// Bytes of a list: the longest frame has room. Longer ones save no time, and a drive that copies
 /// one keeps the commands of its hosts waiting:
-/// docs/decisions/2026-11-26-sends-of-one-longest-frame.md.
+/// docs/decisions/2026-11-26-tunnel-yields-to-hosts.md.
 const LIST_BYTES: usize = FRAME_BYTES_MAX as usize;
 /// Bytes of a list and of one frame that may not fit.
 const ROOM_BYTES: usize = LIST_BYTES + FRAME_BYTES_MAX as usize;

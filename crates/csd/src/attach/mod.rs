@@ -150,7 +150,7 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
     let retry = Retry { patience: options.retry, ..Retry::default() };
     let (json, quiet) = (context.json, context.quiet);
     // A core that spins takes time from the drive and from the kernel's side of the file:
-    // docs/decisions/2026-11-26-attach-does-not-spin.md.
+    // bench/notes/attach-without-spinning.md.
     let runtime = csd_reactor::Config { spin_us: 0, ..runtime() };
     let served = csd_reactor::block_on(&runtime, move || async move {
         let volume = Volume::connect(&address, &connection, retry).await.map_err(failed)?;

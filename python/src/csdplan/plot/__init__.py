@@ -5,7 +5,8 @@ bytes: no date, no host name and no random identifier goes into a file.
 
 - ``panels``: lines, bars and maps as plain data.
 - ``figures``: which panels show which result.
-- ``draw``: panels rendered with matplotlib, as SVG and PNG files.
+- ``draw``: panels rendered with matplotlib, as SVG and PNG files; ``compact``: SVG files of fewer
+  bytes.
 - ``screen``, ``bars``, ``svg``: panels rendered as HTML for screens, light and dark; ``scale``:
   axes and colors that they share.
 - ``files``: a figure written to a file, in the format that its suffix names.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from csdplan.plot.compact import compact
 from csdplan.plot.panels import Bars, Line, Lines, Map, Mark, Panel
 from csdplan.plot.svg import number
 
@@ -35,6 +36,8 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 11.0,
+    # Every text of a file repeats the list: the one that is measured, and two of its width.
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
     "svg.hashsalt": "csdplan",
     "svg.fonttype": "none",
 }
@@ -81,7 +84,8 @@ def image(panels: Sequence[Panel], form: Literal["svg", "png"]) -> bytes:
             _draw(axis, panel)
         buffer = io.BytesIO()
         figure.savefig(buffer, format=form, dpi=_DPI, metadata=kept)
-    return buffer.getvalue()
+    drawn = buffer.getvalue()
+    return compact(drawn.decode()).encode() if form == "svg" else drawn
 
 
 def _draw(axis: Axes, panel: Panel) -> None:

@@ -21,7 +21,7 @@ impl Share {
     /// Share while hosts are silent: what is made in one turn leaves in the next.
     const ALONE: Self = Self { turns: 2, bytes: 64 << 10 };
     /// Share next to commands of hosts, chosen by measurement:
-    /// docs/decisions/2026-11-26-short-pieces-next-to-hosts.md.
+    /// docs/decisions/2026-11-26-tunnel-yields-to-hosts.md.
     const NEXT_TO_HOSTS: Self = Self { turns: 1, bytes: 16 << 10 };
 }
 
