@@ -2,8 +2,8 @@
 //! compares blocks with the page lists among them.
 //!
 //! Disks return wrong data without an error now and then (Bairavasundaram et al., "An Analysis of
-//! Data Corruption in the Storage Stack", FAST 2008). Data that nobody reads is therefore read
-//! regularly, so that damage is found while other copies or parity can still mend it.
+//! Data Corruption in the Storage Stack", FAST 2008). A scrub reads all data regularly, so that
+//! damage is found while other copies or parity can still mend it.
 
 use std::sync::Arc;
 

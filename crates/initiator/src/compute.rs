@@ -1,7 +1,7 @@
 //! [`Compute`]: a compute namespace as typed calls.
 //!
-//! Programs and their parameters are opaque here. Invariant: [`csd_nvme::vendor::execute`] alone defines
-//! the format of an execution.
+//! Programs and their parameters are opaque here. Invariant: [`csd_nvme::vendor::execute`] alone
+//! defines the format of an execution.
 
 use csd_nvme::compute::{
     self, Controls, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, Ranges, parse_program_list,

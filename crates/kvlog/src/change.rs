@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use csd_nvme::kv;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_local, sleep, spawn};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, sleep, spawn};
 
 use crate::clean::{Candidate, Cleaned};
 use crate::epochs::Turn;
 use crate::record::EntryKey;
 use crate::segments::Segments;
 use crate::shard::{Refused, Shard};
+use crate::shards::{Shards, owner};
 use crate::store_newer::{self, Newer};
-use crate::{Kv, owner};
 
 /// Most cleanings that one command starts before it gives up.
 const CLEANINGS_MAX: u32 = 64;
@@ -171,7 +171,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     let there = move || async move {
         // Cleaning continues even if its caller is gone.
         let _cleaning = cleaning;
-        let here = core_local::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
+        let here = Shards::here().ok_or(Status::NAMESPACE_NOT_READY)?;
         here.shard(number).clean().await
     };
     call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
@@ -180,8 +180,8 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
 /// Returns this core's best segment to clean with its shard, and true if a segment cannot be
 /// cleaned yet because hosts read from it.
 fn best_here() -> (Option<(Candidate, usize)>, bool) {
-    let Some(here) = core_local::<Kv>() else { return (None, false) };
-    let shards = || here.shards.iter().flatten();
+    let Some(here) = Shards::here() else { return (None, false) };
+    let shards = || here.own();
     let best = shards().filter_map(|shard| {
         let candidate = shard.candidate()?;
         Some((candidate, shard.number as usize))

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Class, CoreId, call, core_count, core_local, sleep, spawn};
+use csd_reactor::{Class, CoreId, call, core_count, sleep, spawn};
 
-use crate::Kv;
 use crate::epochs::{Epochs, Outstanding, Turn};
 use crate::error::{Access, MediaError};
 use crate::group::Group;
 use crate::mark::{Mark, Position};
 use crate::segments::is_cached;
 use crate::shard::{Append, Shard};
+use crate::shards::Shards;
 
 /// An epoch is closed when so many bytes of groups were written.
 const BYTES_MAX: u64 = 64 << 20;
@@ -91,9 +91,9 @@ async fn close(epochs: &Epochs, epoch: u64) -> Result<Mark, MediaError> {
 
 /// Returns the ends of this core's shards in an epoch; `None` when the core has none yet.
 async fn ends_here(epoch: u64) -> Option<Vec<(usize, Position)>> {
-    let here = core_local::<Kv>()?;
+    let here = Shards::here()?;
     let mut found = Vec::new();
-    for shard in here.shards.iter().flatten() {
+    for shard in here.own() {
         found.push((shard.number as usize, shard.ends.in_epoch(epoch).await));
     }
     Some(found)

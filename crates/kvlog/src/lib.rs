@@ -33,6 +33,7 @@ pub mod scrub;
 mod seal;
 pub mod segments;
 pub mod shard;
+mod shards;
 mod store_newer;
 mod tail;
 mod uncertain_keys;
@@ -45,10 +46,7 @@ use std::time::Duration;
 
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_reactor::{
-    Buffer, Class, CoreId, Semaphore, call, class, core_count, core_id, core_local, set_core_local,
-    sleep, spawn,
-};
+use csd_reactor::{Buffer, Class, Semaphore, core_id, sleep, spawn};
 
 use crate::error::{Access, MediaError};
 use crate::format::SHARDS;
@@ -56,10 +54,11 @@ use crate::media::{Media, Syncer};
 use epochs::Turn;
 pub use error::Error;
 pub use index::IndexKind;
-use record::EntryKey;
 use recover::Found;
 use segments::Segments;
 use shard::Shard;
+pub use shards::shard_of;
+use shards::{Shards, owner};
 pub use value::{Progress, Value};
 
 /// Pause between two looks at cleaning that has to end when the drive stops.
@@ -74,23 +73,11 @@ pub struct Kv {
     media: Media,
     segments: Arc<Segments>,
     value_bytes_max: u32,
-    // By shard number. Shards of other cores are `None`.
-    shards: Vec<Option<Rc<Shard>>>,
-}
-
-/// Returns the core that owns a shard.
-fn owner(shard: usize) -> CoreId {
-    CoreId(shard % core_count())
-}
-
-/// Returns the shard of a key, which is fixed by the format.
-pub fn shard_of(key: &EntryKey) -> usize {
-    let seed = crc32c::crc32c(&key.0.to_le_bytes());
-    crc32c::crc32c_append(seed, key.1.as_bytes()) as usize % SHARDS as usize
+    shards: Rc<Shards>,
 }
 
 impl Kv {
-    /// Recovers this core's shards, and makes them a core-local value for other cores to call.
+    /// Recovers this core's shards, and lets other cores call them.
     ///
     /// # Errors
     /// When the medium fails.
@@ -123,39 +110,13 @@ impl Kv {
         }
         // All have ended, so none writes to the medium behind a failure.
         let shards = recovered.into_iter().map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
-        let this = Rc::new(Self { media, segments, value_bytes_max, shards });
-        set_core_local(Rc::clone(&this));
-        Ok(this)
+        let shards = Shards::share(shards);
+        Ok(Rc::new(Self { media, segments, value_bytes_max, shards }))
     }
 
     /// Returns the state that all shards share.
     pub fn segments(&self) -> &Arc<Segments> {
         &self.segments
-    }
-
-    fn shard(&self, number: usize) -> &Rc<Shard> {
-        self.shards[number].as_ref().expect("asked on the owner's core")
-    }
-
-    /// Runs `ask` with a shard on the core that owns it: at once on this core, by a message on
-    /// another, where it has the class of the task that asks.
-    async fn on_owner<T, F>(
-        &self,
-        number: usize,
-        ask: impl FnOnce(Rc<Shard>) -> F + Send + 'static,
-    ) -> Result<T, Status>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Status>> + 'static,
-    {
-        if owner(number) == core_id() {
-            return ask(Rc::clone(self.shard(number))).await;
-        }
-        let there = move || async move {
-            let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
-            ask(Rc::clone(here.shard(number))).await
-        };
-        call(owner(number), class(), there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
     }
 
     /// Seals the segments of this core's shards when the drive stops, so that the next start knows
@@ -168,7 +129,7 @@ impl Kv {
         while self.segments.is_cleaning() {
             sleep(STOP_PAUSE).await;
         }
-        for shard in self.shards.iter().flatten() {
+        for shard in self.shards.own() {
             shard.stop().await?;
         }
         Ok(())
@@ -215,7 +176,7 @@ impl Kv {
         }
         let entry = (nsid, key);
         let store = move |shard| async move { change::store(&shard, entry, value, options).await };
-        let turn = self.on_owner(shard_of(&entry), store).await?;
+        let turn = self.shards.on_owner(shard_of(&entry), store).await?;
         turn.comes().await;
         Ok(turn)
     }
@@ -236,7 +197,7 @@ impl Kv {
     pub async fn delete_in_turn(&self, nsid: u16, key: Key) -> Result<Turn, Status> {
         let entry = (nsid, key);
         let delete = move |shard| async move { change::delete(&shard, entry).await };
-        let turn = self.on_owner(shard_of(&entry), delete).await?;
+        let turn = self.shards.on_owner(shard_of(&entry), delete).await?;
         turn.comes().await;
         Ok(turn)
     }
@@ -248,7 +209,7 @@ impl Kv {
     pub async fn exist(&self, nsid: u16, key: Key) -> Result<bool, Status> {
         let entry = (nsid, key);
         let find = move |shard: Rc<Shard>| async move { shard.find_certain(&entry).await };
-        Ok(self.on_owner(shard_of(&entry), find).await?.is_some())
+        Ok(self.shards.on_owner(shard_of(&entry), find).await?.is_some())
     }
 
     /// Opens a value and pins its version; `None` when the key does not exist.
@@ -258,7 +219,7 @@ impl Kv {
     pub async fn open(&self, nsid: u16, key: Key) -> Result<Option<Value>, Status> {
         let entry = (nsid, key);
         let pin = move |shard| async move { value::pin(&shard, &entry).await };
-        let found = self.on_owner(shard_of(&entry), pin).await?;
+        let found = self.shards.on_owner(shard_of(&entry), pin).await?;
         Ok(found.map(|pinned| Value::new(self.media.clone(), &self.segments, entry, pinned)))
     }
 
@@ -267,6 +228,6 @@ impl Kv {
     /// # Errors
     /// The status to answer with.
     pub async fn list(&self, nsid: u16, from: Option<Key>, size: u32) -> Result<Vec<u8>, Status> {
-        list_keys::list(self, nsid, from, size).await
+        list_keys::list(&self.shards, nsid, from, size).await
     }
 }

@@ -17,7 +17,7 @@ use csd_reactor::{core_id, yield_now};
 use crate::format::SHARDS;
 use crate::index::Rank;
 use crate::shard::Shard;
-use crate::{Kv, owner};
+use crate::shards::{Shards, owner};
 
 /// Most keys of a page.
 const PAGE_KEYS_MAX: usize = 64;
@@ -42,7 +42,7 @@ struct Cursor {
 /// # Errors
 /// The status to answer with.
 pub(crate) async fn list(
-    kv: &Kv,
+    shards: &Shards,
     nsid: u16,
     from: Option<Key>,
     size: u32,
@@ -55,14 +55,14 @@ pub(crate) async fn list(
     let mut cursors: Vec<Cursor> = (0..SHARDS as usize).map(cursor).collect();
     let mut heap: BinaryHeap<Reverse<(Rank, Key, usize)>> = BinaryHeap::new();
     for cursor in &mut cursors {
-        cursor.fill(kv, nsid, keys_max, &mut heap).await?;
+        cursor.fill(shards, nsid, keys_max, &mut heap).await?;
     }
     while let Some(Reverse((_, key, shard))) = heap.pop() {
         if !list.push(&key) {
             break;
         }
         cursors[shard].waiting -= 1;
-        cursors[shard].fill(kv, nsid, keys_max, &mut heap).await?;
+        cursors[shard].fill(shards, nsid, keys_max, &mut heap).await?;
     }
     Ok(list.finish())
 }
@@ -71,7 +71,7 @@ impl Cursor {
     /// Makes sure that the heap has a key of this shard, if there is another one.
     async fn fill(
         &mut self,
-        kv: &Kv,
+        shards: &Shards,
         nsid: u16,
         keys_max: usize,
         heap: &mut BinaryHeap<Reverse<(Rank, Key, usize)>>,
@@ -80,7 +80,7 @@ impl Cursor {
             let ask = move |shard: Rc<Shard>| async move {
                 shard.list_certain(nsid, from, keys_max, LOOKS_MAX).await
             };
-            let page = kv.on_owner(self.shard, ask).await?;
+            let page = shards.on_owner(self.shard, ask).await?;
             if owner(self.shard) == core_id() {
                 yield_now().await;
             }

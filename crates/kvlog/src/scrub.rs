@@ -4,10 +4,10 @@
 //!
 //! Reads segments one after another, up to the end of what is durable, at a pace. A segment has a
 //! reader while it is read, so that cleaning takes another one, and none while the task waits or
-//! reads outside the log. Each start of the drive begins its passes elsewhere: the place where the last one
-//! ended is not kept, and a drive that is stopped before a pass ends reads everything in the long
-//! run. Invariant: nothing is changed; a value is reported only if it is still current after it was
-//! read, and data outside only if the value with its checksums is.
+//! reads outside the log. Each start of the drive begins its passes elsewhere: the place where the
+//! last one ended is not kept, and a drive that is stopped before a pass ends reads everything in
+//! the long run. Invariant: nothing is changed; a value is reported only if it is still current
+//! after it was read, and data outside only if the value with its checksums is.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -91,7 +91,7 @@ impl Kv {
         let mut pace = Pace { bytes_per_s, due: now() };
         let begin = random_u64();
         while !self.segments.is_closing() {
-            for shard in rotated(self.shards.iter().flatten(), begin) {
+            for shard in rotated(self.shards.own(), begin) {
                 shard.scrub(begin >> 32, &mut pace, owner).await;
             }
             sleep(PASS_PAUSE).await;

@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, class, core_id, core_local, post};
+use csd_reactor::{Buffer, class, core_id, post};
 
 use crate::error::Access;
 use crate::media::Media;
 use crate::record::{EntryKey, Record, RecordHeader, value_offset};
 use crate::segments::Segments;
 use crate::shard::{Location, Shard};
-use crate::{Kv, owner};
+use crate::shards::{Shards, owner};
 
 const HEADER_BYTES: usize = RecordHeader::SIZE;
 
@@ -52,7 +52,7 @@ impl Drop for Pin {
     fn drop(&mut self) {
         let (shard, segment) = (self.shard, self.segment);
         let unpin = move || {
-            if let Some(here) = core_local::<Kv>() {
+            if let Some(here) = Shards::here() {
                 here.shard(shard).unpin(segment);
             }
         };

@@ -22,8 +22,8 @@
 //! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: subsystems to connect to
 //! - [`identify`], [`log`], [`feature`]: data of admin commands
-//! - [`vendor`]: what the standard leaves to vendors, as this project fills it: numbers, the payloads
-//!   of programs, the tunnel
+//! - [`vendor`]: what the standard leaves to vendors, as this project fills it: numbers, the
+//!   payloads of programs, the tunnel
 //! - [`auth`]: DH-HMAC-CHAP, messages and both sides
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
 //! - [`host`]: the commands and connection steps of the host's side

@@ -66,7 +66,12 @@ where
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Spent {
-        wall_s: super::seconds(end.ns().saturating_sub(begin.ns())),
+        wall_s: seconds(end.ns().saturating_sub(begin.ns())),
         crossed_bytes: parts.iter().map(|part| part.crossed_bytes).sum(),
     })
+}
+
+#[allow(clippy::cast_precision_loss)] // a run of 2^53 ns takes 104 days
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }

@@ -12,6 +12,7 @@ use csd_store::object::read_chunk;
 use crate::core::StepContext;
 use crate::error::Error;
 use crate::job::Job;
+use crate::outcome::Ranks;
 
 /// Page rank in progress.
 pub(crate) struct Ranking {
@@ -24,21 +25,6 @@ enum State {
     Sparse(Iteration),
 }
 
-/// Result of page rank.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ranks {
-    /// The nodes' ranks, in order.
-    pub ranks: Vec<f64>,
-    /// True if they are of type f32, as for a dense matrix.
-    pub dense: bool,
-    /// Number of steps.
-    pub iterations: u32,
-    /// L1 distance of the last two steps.
-    pub distance: f64,
-    /// True if the ranks have converged.
-    pub converged: bool,
-}
-
 /// Returns the parameters of a page rank job; `None` if it is another job.
 fn parameters(job: &Job) -> Option<page_rank::Parameters> {
     job.has_row_sums().then(|| page_rank::Parameters::parse(&job.plan.parameters).ok())?
@@ -48,7 +34,7 @@ impl Ranking {
     /// Returns the state before the first step; for a graph, reads the numbers of outgoing edges.
     pub(crate) async fn begin(context: &Rc<StepContext>, options: Options) -> Result<Self, Error> {
         let wrong =
-            |wrong: page_rank::WrongOption| Error::InvalidJob(super::InvalidJob(wrong.to_string()));
+            |wrong: page_rank::WrongOption| Error::InvalidJob(crate::InvalidJob(wrong.to_string()));
         let parameters = parameters(context.job()).expect("a job of page rank");
         // Created for a dense matrix, too, because this checks the options.
         let degrees = match parameters.form {

@@ -12,6 +12,7 @@ use csd_store::array::Array;
 use csd_store::catalogue::{self, Entry};
 use csd_store::object::{Pieces, Progress};
 
+use crate::cores::seconds;
 use crate::ledger::Ledger;
 use crate::link::{Link, is_lost};
 use crate::queue::{Queue, Taken};
@@ -164,7 +165,7 @@ async fn host<W: Work>(work: &Rc<W>) -> Result<(), Error> {
         return Err(error);
     }
     let spent = busy().since(&before);
-    let busy_s = super::seconds(spent.busy_ns() + spent.compute_ns);
+    let busy_s = seconds(spent.busy_ns() + spent.compute_ns);
     let who = format!("host core {}", csd_reactor::core_id());
     work.common().ledger.add(Share { who, elements, busy_s }, true);
     Ok(())
@@ -234,7 +235,7 @@ fn covered_s(mut spans: Vec<Span>) -> f64 {
         covered_ns += end.ns().saturating_sub(begin.ns());
         until = until.max(end);
     }
-    super::seconds(covered_ns)
+    seconds(covered_ns)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Parameters of Execute Program: the program, the bytes that it reads, and its limits.
 //!
-//! Without memory ranges the data is a payload of [`csd_nvme::vendor::execute`]. With ranges it is the
-//! ranges, if they are not in a set, and then the program's parameters: every range is a stream, in
-//! order, except the one that the program writes.
+//! Without memory ranges the data is a payload of [`csd_nvme::vendor::execute`]. With ranges it is
+//! the ranges, if they are not in a set, and then the program's parameters: every range is a
+//! stream, in order, except the one that the program writes.
 
 use csd_kernels::program::{Limits, Program};
 use csd_nvme::compute::{Controls, Ranges};

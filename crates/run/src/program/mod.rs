@@ -28,8 +28,8 @@ use csd_store::array::Plan;
 use csd_store::catalogue;
 use csd_store::object::Progress;
 
-use super::{Failed, Mode, Share, cores};
 use crate::error::Error;
+use crate::{Failed, Mode, Share, cores};
 
 pub use gather::HELD_BYTES_MAX;
 pub use lines::LINE_BYTES_MAX;

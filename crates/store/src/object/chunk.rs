@@ -65,7 +65,7 @@ pub async fn read_front(
 
 /// Returns the error of a chunk that is sound and not the one that was put: an older one, or
 /// another's.
-pub fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
+pub(super) fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
     let why = format!("chunk {chunk} is not the one that was stored: its digest differs");
     Error::Corrupt { drive: drive.to_owned(), object: entry.name.clone(), why }
 }

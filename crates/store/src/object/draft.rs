@@ -11,13 +11,18 @@ use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection,
 /// Properties of an object that are known before its first byte.
 #[derive(Clone, Debug)]
 pub struct Shape {
+    /// Type of its elements.
     pub element: csd_kernels::ElementType,
+    /// Placement: as values or on blocks.
     pub on: On,
+    /// Length of a chunk, bytes.
     pub chunk_bytes: u32,
     /// Member of chunk 0; `None` draws a random one, so that small objects begin on different
     /// drives.
     pub offset: Option<u16>,
+    /// Drives that hold its chunks, by their numbers in the array.
     pub members: Vec<u16>,
+    /// True if one drive holds all of it.
     pub whole: bool,
     /// Protection, without parity.
     pub protection: Option<Protection>,
@@ -34,6 +39,7 @@ pub struct Stored {
 
 /// An object that is not sealed yet.
 pub struct Draft {
+    /// The entry that is staged, and sealed at the end.
     pub entry: Entry,
     ground: Ground,
     warnings: Vec<String>,
@@ -112,7 +118,7 @@ impl Draft {
 }
 
 /// Returns a warning if pieces of a protected object are missing.
-pub fn thinned(entry: &Entry) -> Option<String> {
+pub(super) fn thinned(entry: &Entry) -> Option<String> {
     let missing = entry.protected()?.1.missing.count();
     let words = if missing == 1 { "piece is" } else { "pieces are" };
     (missing > 0).then(|| format!("object {:?}: {missing} {words} missing", entry.name))
