@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +14,9 @@ import typer.main
 from typer.core import TyperCommand
 
 import csdplan as cp
+from csdplan import commands
 from csdplan.cli import app
+from csdplan.options import options_of
 
 #: Folders in the order of the pipeline: each imports only from those before it.
 ORDER = (
@@ -28,6 +31,8 @@ ORDER = (
     ("plot",),
     ("document",),
     ("page",),
+    ("texts",),
+    ("options",),
     ("commands",),
     ("api", "cli"),
     ("__main__",),
@@ -105,7 +110,7 @@ def test_no_function_hides_a_module(package: ModuleType) -> None:
     assert not modules & set(getattr(package, "__all__", ()))
 
 
-def commands() -> dict[str, TyperCommand]:
+def typed() -> dict[str, TyperCommand]:
     group = typer.main.get_command(app)
     return {
         name: command
@@ -114,14 +119,14 @@ def commands() -> dict[str, TyperCommand]:
     }
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", typed())
 def test_python_has_every_command_and_its_options(name: str) -> None:
     function = getattr(cp, NAMES.get(name, name))
     assert function.__doc__
     parameters = inspect.signature(function).parameters
     assert all(parameter.kind != parameter.VAR_KEYWORD for parameter in parameters.values())
     lacking = []
-    for option in commands()[name].params:
+    for option in typed()[name].params:
         flag = max(option.opts, key=len).lstrip("-").replace("-", "_")
         if flag in FORMS or getattr(option, "hidden", False):
             continue
@@ -130,6 +135,19 @@ def test_python_has_every_command_and_its_options(name: str) -> None:
         if not spelled & {parameter.lower() for parameter in parameters}:
             lacking.append(flag)
     assert lacking == []
+    documented = re.findall(r"^(\w+) : ", inspect.getdoc(function) or "", re.MULTILINE)
+    assert documented == list(parameters)
+
+
+@pytest.mark.parametrize("function", [commands.sweep, commands.surface])
+def test_a_default_is_the_same_on_the_command_line_as_in_python(
+    function: Callable[..., object],
+) -> None:
+    texts = [one for one in options_of(function) if one.option.default is not None]
+    assert texts
+    for one in texts:
+        assert one.option.parse is not None
+        assert one.option.parse(one.option.default) == list(one.default)
 
 
 def test_the_page_of_symbols_names_what_there_is() -> None:

@@ -22,9 +22,10 @@ import numpy as np
 
 from csdplan import commands
 from csdplan.commands import Tables, import_profile, report, ui
-from csdplan.commands.choose import ProfileLike, choose
+from csdplan.commands.choose import choose
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.inputs import FloatArray, positive
+from csdplan.options import ProfileLike
 from csdplan.profile import Profile
 from csdplan.profile import load as load_profile
 from csdplan.result.break_even import core_warnings

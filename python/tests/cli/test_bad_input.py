@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 import csdplan as cp
 from csdplan import ModelError, ProfileError
 from csdplan.cli import app
-from csdplan.cli.options import numbers
+from csdplan.texts import numbers
 
 SHIPPED = resources.files("csdplan.profile") / "shipped"
 BASE = ("--profile", "newport", "--kernel", "count")

@@ -4,10 +4,11 @@ import ast
 import re
 import tomllib
 from importlib import resources
+from itertools import count
 from pathlib import Path
 
 import pytest
-from csdplan_reproduce import Report, Verdict, planning, reproduce
+from csdplan_reproduce import Report, Verdict, equations, planning, reproduce
 from csdplan_reproduce.basis import Basis
 from csdplan_reproduce.check import CHECKS, Claim, by_digits, by_ratio, claims, if_holds
 from csdplan_reproduce.report import MODULES
@@ -132,6 +133,21 @@ def test_a_wrong_profile_fails_the_claims(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(planning, "system", lambda *_args: slow)
     verdicts = {row.claim.id: row.finding.verdict for row in reproduce(["P0-43", "P0-44"]).rows}
     assert set(verdicts.values()) == {Verdict.CONTRADICTED}
+
+
+@pytest.mark.parametrize(
+    ("took_s", "ours", "verdict"),
+    [
+        (0.9, "2000 in under a second", Verdict.REPRODUCED),
+        (1.1, "2000 in over a second", Verdict.CONTRADICTED),
+    ],
+)
+def test_the_claim_of_speed_is_timed(
+    took_s: float, ours: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(equations, "perf_counter", count(0.0, took_s).__next__)
+    (row,) = reproduce(["P0-85"]).rows
+    assert (row.finding.ours, row.finding.verdict) == (ours, verdict)
 
 
 @pytest.mark.parametrize(

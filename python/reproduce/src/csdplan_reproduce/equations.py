@@ -5,7 +5,7 @@ The random numbers come from a fixed seed, so equal code gives equal findings.
 
 from __future__ import annotations
 
-import time
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,9 +110,9 @@ def proportion_to_slow_down(claim: Claim) -> Finding:
 def seconds(claim: Claim) -> Finding:
     """Section 4.1: a break-even point within seconds."""
     times = _random(4)
-    began = time.perf_counter()
+    began = perf_counter()
     break_even(*times, k_limit=8)
-    took = time.perf_counter() - began
+    took = perf_counter() - began
     ours = f"{_COUNT} in {'under' if took < 1 else 'over'} a second"
     return if_holds(took < 1, ours, "the general solver, timed while this table was made")
 

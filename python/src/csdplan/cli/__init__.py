@@ -1,10 +1,8 @@
 """The ``csdplan`` command.
 
-- ``root``: commands and options; parses, calls, prints.
-- ``plan``: commands that vary a plan.
-- ``mix``, ``optimize``, ``simulate``, ``uncertainty``, ``validate``: a command each.
-- ``sources``: commands about sources.
-- ``options``: options that several commands share.
+- ``root``: the commands and their help.
+- ``derive``: from the options that functions of `csdplan.commands` declare to those of typer.
+- ``acts``, ``validate``: commands that do more than print tables.
 - ``common``: error reporting, and the three ways to print.
 - ``tables``: results as tables for a terminal.
 

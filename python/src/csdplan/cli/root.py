@@ -1,4 +1,4 @@
-"""Commands and options: parse, call, print.
+"""The commands and their help. Options come from the functions of `csdplan.commands`.
 
 Every fault of the input becomes one message on standard error and exit code 2; every fault of
 the environment (a figure that cannot be written) becomes exit code 1. With ``--json`` standard
@@ -7,36 +7,18 @@ output holds one JSON object and nothing else, or nothing at all if the command 
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 import csdplan
-from csdplan.cli import plan, sources
-from csdplan.cli.ask import catalogue_command, plan_command
-from csdplan.cli.common import check_forms, console, reported, show, warn
-from csdplan.cli.mix import mix_command
-from csdplan.cli.optimize import optimize_command
-from csdplan.cli.options import (
-    BytesOption,
-    CsvOption,
-    DeviceOption,
-    JsonOption,
-    KernelOption,
-    KLimitOption,
-    SsdOption,
-    SsdProfileOption,
-    whole_numbers,
-)
-from csdplan.cli.overload import overload_command
-from csdplan.cli.report import report_command
-from csdplan.cli.simulate import simulate_command
-from csdplan.cli.tables import print_bep, print_profiles
-from csdplan.cli.ui import ui_command
-from csdplan.cli.uncertainty import uncertainty_command
-from csdplan.cli.validate import validate_command
-from csdplan.commands import bep
+from csdplan import commands
+from csdplan.cli import acts
+from csdplan.cli.common import console, reported
+from csdplan.cli.derive import JSON, Act, derived, tables
+from csdplan.cli.tables import print_profiles
+from csdplan.cli.validate import validate
 from csdplan.profile import load, shipped_names
 from csdplan.result import as_json
 
@@ -77,82 +59,7 @@ def _root(
     """Hold the options that stand before any command; each acts in its own callback."""
 
 
-@app.command(
-    "bep",
-    help="Find the break-even point of a kernel.\n\n"
-    "The answer is the smallest number of drives whose array is strictly faster than an array "
-    "of as many SSDs, and stays so as both grow.",
-)
-def bep_command(
-    profile: Annotated[
-        list[str],
-        typer.Option(help="A shipped profile's name, or a TOML file. Repeat it to compare."),
-    ],
-    kernel: KernelOption,
-    host_cores: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Host cores at work on the SSD side.")
-    ] = "1",
-    k_limit: KLimitOption = None,
-    sd_tx: Annotated[
-        float, typer.Option(help="Slow-down of transfer on an overloaded host, at least 1.")
-    ] = 1.0,
-    sd_comp: Annotated[
-        float, typer.Option(help="Slow-down of compute on an overloaded host, at least 1.")
-    ] = 1.0,
-    host_part: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Time that the host adds to a run on drives."),
-    ] = 0.0,
-    device: DeviceOption = None,
-    ssd: SsdOption = None,
-    bytes: BytesOption = None,
-    ssd_profile: SsdProfileOption = None,
-    store: Annotated[
-        bool, typer.Option("--store", help="Count the time to write results back.")
-    ] = False,
-    overlap: Annotated[
-        str, typer.Option(help="serial (the paper), pipelined, or measured: as the points were.")
-    ] = "serial",
-    plot: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Write the throughput curves as .svg, .png or .html. Repeat it for several."
-        ),
-    ] = None,
-    json: JsonOption = False,
-    csv: CsvOption = False,
-) -> None:
-    """Run ``csdplan bep``."""
-    cores = whole_numbers(host_cores)
-    with reported():
-        found = bep(
-            profile,
-            kernel,
-            cores,
-            k_limit=k_limit,
-            sd_tx=sd_tx,
-            sd_comp=sd_comp,
-            host_part_s=host_part,
-            device=device,
-            ssd=ssd,
-            bytes=bytes,
-            ssd_profile=ssd_profile,
-            store=store,
-            overlap=overlap,
-            plot=plot or (),
-        )
-    result = found.result
-    check_forms(json=json, csv=csv)
-    if json:
-        typer.echo(as_json("bep", result.as_dict(), found.warnings))
-    elif csv:
-        show("bep", found, json=False, csv=True)
-    else:
-        print_bep(console(), result)
-        warn(found)
-
-
-def profiles_command(json: JsonOption = False) -> None:
+def profiles_command(json: Annotated[bool, JSON] = False) -> None:
     """List the profiles that come with csdplan."""
     with reported():
         found = [(name, load(name)) for name in shipped_names()]
@@ -175,7 +82,7 @@ def profiles_command(json: JsonOption = False) -> None:
 @profile_app.command("check")
 def profile_check_command(
     file: Annotated[str, typer.Argument(help="A TOML file, or a shipped profile's name.")],
-    json: JsonOption = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Check a profile against schema 1; every fault is reported, not only the first."""
     with reported():
@@ -187,17 +94,106 @@ def profile_check_command(
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
 
 
+def _add(
+    name: str,
+    function: Callable[..., Any],
+    text: str | None = None,
+    *,
+    act: Act | None = None,
+    forms: bool = True,
+) -> None:
+    """Register a command; its help is the function's summary, unless there is a text."""
+    summary = (function.__doc__ or "").partition("\n\n")[0].replace("`", "")
+    run = derived(function, act or tables(name, function), forms=forms)
+    app.command(name, help=text or summary)(run)
+
+
 # In the order in which they are listed: planning, buying, showing, checking, profiles.
-plan.add_to(app)
-app.command("overload")(overload_command)
-app.command("mix")(mix_command)
-app.command("plan")(plan_command)
-app.command("catalogue")(catalogue_command)
-app.command("optimize")(optimize_command)
-app.command("simulate")(simulate_command)
-app.command("uncertainty")(uncertainty_command)
-app.command("validate")(validate_command)
-app.command("report")(report_command)
-app.command("ui")(ui_command)
-sources.add_to(app)
+_add(
+    "bep",
+    commands.bep,
+    "Find the break-even point of a kernel.\n\n"
+    "The answer is the smallest number of drives whose array is strictly faster than an array "
+    "of as many SSDs, and stays so as both grow.",
+    act=acts.bep,
+)
+_add("sweep", commands.sweep)
+_add("surface", commands.surface)
+_add(
+    "ec",
+    commands.ec,
+    "Find break-even points of erasure coding over blocks, block size and computational power.\n\n"
+    "Measured sizes are answered from their measured times, other sizes from a model fitted to "
+    "them.",
+)
+_add("tco", commands.tco)
+_add(
+    "overload",
+    commands.overload,
+    "Find the break-even point of an overloaded host, against memory or measured overload.\n\n"
+    "A profile that was measured under overload has factors of its own: without --points,\n"
+    "--memory-gb and --sd-... they are used.",
+)
+_add(
+    "mix",
+    commands.mix,
+    "Replace SSDs by drives that compute, work split so that host and drives finish together.",
+)
+_add(
+    "plan",
+    commands.plan,
+    "Plan a purchase from the catalogue: what to buy, what binds, how sure it is.\n\n"
+    "Try: csdplan plan --store 500TB --protect rs:8+2 --budget 400k --workload count=120GB/s\n\n"
+    "If nothing can be bought, the command says which requirement is in the way and exits with 1.",
+)
+_add("catalogue", commands.catalogue)
+_add(
+    "optimize",
+    commands.optimize,
+    "Find the cheapest CPU, kinds and numbers of drives that meet a request.\n\n"
+    "If no purchase does, the command names the requirements in the way and exits with 1.",
+    act=acts.optimize,
+)
+_add(
+    "simulate",
+    commands.simulate,
+    "Simulate a job whose tasks host cores and drives pull one by one.\n\n"
+    "Prints throughput, utilization and energy against the number of drives that compute, and the "
+    "throughput of the closed forms.",
+)
+_add(
+    "uncertainty",
+    commands.uncertainty,
+    "Draw a profile's times from their spreads, and find the distribution of the break-even "
+    "point.\n\n"
+    "Sobol indices show the times that it depends on.",
+)
+_add(
+    "validate",
+    commands.validate,
+    "Run kernels on paced drives of this machine, and compare with the plan.\n\n"
+    "Starts drives in memory that imitate a profile, characterizes this machine as their host, "
+    "plans throughput and break-even points, and measures both with `csd run`. Drives end and "
+    "scratch files are removed whatever happens. Progress goes to standard error.\n\n"
+    "Example: csdplan validate --size 32MiB --repeat 7 --plot planned-and-measured.svg",
+    act=validate,
+)
+_add(
+    "report",
+    commands.report,
+    "Write one self-contained HTML file: the answer in a sentence, the bill, then pictures.\n\n"
+    "Try: csdplan report -o report.html --kernel count --host-cores 4,16",
+    act=acts.report,
+    forms=False,
+)
+_add(
+    "ui",
+    commands.ui,
+    "Show a local page: profile, sliders and prices change curves, costs and purchase at once.\n\n"
+    "It listens on 127.0.0.1 only and needs no network.",
+    act=acts.ui,
+    forms=False,
+)
+_add("reproduce", commands.reproduce)
+_add("import", commands.import_profile, act=acts.import_profile, forms=False)
 app.command("profiles")(profiles_command)

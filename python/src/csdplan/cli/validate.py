@@ -1,4 +1,4 @@
-"""``csdplan validate``: a plan for this machine next to what it measures."""
+"""``csdplan validate``: signals that end it, and its progress."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from csdplan import commands
-from csdplan.cli.common import check_forms, reported, show
-from csdplan.cli.options import CsvOption, JsonOption, PlotOption, whole_numbers
+from csdplan.cli.common import reported, show
 
 #: Signals that end a process; not every system has them all.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -23,68 +19,10 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 _WIDTH = 79
 
 
-def validate_command(
-    csd: Annotated[
-        str | None, typer.Option(help="The csd program. Default: $CSD, or csd on the path.")
-    ] = None,
-    pace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROFILE",
-            help="The profile that the drives imitate. Default: one in which drives win by number.",
-        ),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="The device to imitate, if several compute.")
-    ] = None,
-    kernel: Annotated[
-        list[str] | None, typer.Option(help="A kernel. Repeat it. Default: all of the profile.")
-    ] = None,
-    drives: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of drives.")] = "1,2,4",
-    host_cores: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Cores of the host at work.")
-    ] = "1,2",
-    size: Annotated[str, typer.Option(help="Working set.")] = "16MiB",
-    repeat: Annotated[
-        int, typer.Option(min=1, max=1000, help="Repetitions that count, after one for warmth.")
-    ] = 5,
-    short: Annotated[
-        bool,
-        typer.Option("--short", help="Check that everything runs, in seconds; times say nothing."),
-    ] = False,
-    dir: Annotated[Path | None, typer.Option(help="Folder for scratch files.")] = None,
-    plot: PlotOption = None,
-    document: Annotated[
-        Path | None, typer.Option(help="Write the reference page here, its figure next to it.")
-    ] = None,
-    json: JsonOption = False,
-    csv: CsvOption = False,
-) -> None:
-    """Run kernels on paced drives of this machine, and compare with the plan.
-
-    Starts drives in memory that imitate a profile, characterizes this machine as their host, plans
-    throughput and break-even points, and measures both with `csd run`. Drives end and scratch files
-    are removed whatever happens. Progress goes to standard error.
-
-    Example: csdplan validate --size 32MiB --repeat 7 --plot planned-and-measured.svg
-    """
-    check_forms(json=json, csv=csv)
-    counts = {"drives": whole_numbers(drives), "host_cores": whole_numbers(host_cores)}
+def validate(*, json: bool, csv: bool, **values: Any) -> None:
+    """Measure, with progress on standard error, and print."""
     with reported(), _ended_by_signals(), _progress() as progress:
-        found = commands.validate(
-            csd=csd,
-            pace=pace,
-            device=device,
-            kernel=kernel or (),
-            **counts,
-            size=size,
-            repeat=repeat,
-            short=short,
-            dir=dir,
-            plot=plot or (),
-            document=document,
-            progress=progress,
-        )
+        found = commands.validate(progress=progress, **values)
     show("validate", found, json=json, csv=csv)
 
 

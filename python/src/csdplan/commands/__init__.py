@@ -1,8 +1,10 @@
 """One function for each command: profiles, files and numbers in, sheets out.
 
 The command line prints what these functions return, and `csdplan.api` turns it into pandas tables,
-so both take the same options under the same names. Where a flag takes a quantity with a unit, the
-name here ends with the unit: ``--nic`` is ``nic_Bps``.
+so both take the same options under the same names. Each option is declared once, in the signature
+of its function, with what the command line and Python's documentation say of it
+(`csdplan.options`). Where a flag takes a quantity with a unit, the name here ends with the unit:
+``--nic`` is ``nic_Bps``.
 
 - ``tables``: answers of commands, and figures as files.
 - ``choose``: from a profile and a kernel to a workload; CSV files of measured points.

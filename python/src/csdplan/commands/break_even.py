@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from csdplan.commands.choose import ProfileLike, choose
-from csdplan.commands.tables import BepTables, Paths, Tables, draw, plot_files
+from csdplan.commands.choose import choose
+from csdplan.commands.tables import BepTables, Tables, draw, plot_files
+from csdplan.options import (
+    BytesOption,
+    CoresOption,
+    DeviceOption,
+    KernelOption,
+    KLimitOption,
+    ListOfCoresOption,
+    Option,
+    Paths,
+    PlotOption,
+    ProfileLike,
+    ProfileOption,
+    SsdOption,
+    SsdProfileOption,
+    documented,
+)
 from csdplan.plot import figures
 from csdplan.profile import Profile
 from csdplan.result import bep as break_even_points
@@ -14,6 +31,7 @@ from csdplan.result import curves, sweeps
 from csdplan.result.break_even import core_warnings
 from csdplan.result.sheets import flat_sheet
 from csdplan.result.sweeps import Setting
+from csdplan.texts import numbers, underscored, whole_numbers
 
 #: Multipliers and values that are tried unless the user names others.
 MULTIPLIERS = tuple(1 + 0.5 * step for step in range(15))
@@ -22,48 +40,52 @@ VALUES = tuple(float(value) for value in range(1, 11))
 _ACROSS_MAX = 16
 
 
+@documented
 def bep(
-    profile: ProfileLike | Sequence[ProfileLike],
-    kernel: str,
-    host_cores: int | Sequence[int] = (1,),
+    profile: Annotated[
+        ProfileLike | Sequence[ProfileLike],
+        Option(
+            "A shipped profile's name, or a TOML file. Repeat it to compare.",
+            doc="A shipped profile's name, or a TOML file; several are compared.",
+            type=list[str],
+        ),
+    ],
+    kernel: KernelOption,
+    host_cores: Annotated[
+        int | Sequence[int],
+        Option("Host cores at work on the SSD side.", metavar="N,N,...", parse=whole_numbers),
+    ] = (1,),
     *,
-    k_limit: float | None = None,
-    sd_tx: float = 1.0,
-    sd_comp: float = 1.0,
-    host_part_s: float = 0.0,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
-    ssd_profile: ProfileLike | None = None,
-    store: bool = False,
-    overlap: str = "serial",
-    plot: Paths = (),
+    k_limit: KLimitOption = None,
+    sd_tx: Annotated[
+        float, Option("Slow-down of transfer on an overloaded host, at least 1.")
+    ] = 1.0,
+    sd_comp: Annotated[
+        float, Option("Slow-down of compute on an overloaded host, at least 1.")
+    ] = 1.0,
+    host_part_s: Annotated[
+        float,
+        Option(
+            "Time that the host adds to a run on drives.", flag="--host-part", metavar="SECONDS"
+        ),
+    ] = 0.0,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
+    ssd_profile: SsdProfileOption = None,
+    store: Annotated[bool, Option("Count the time to write results back.")] = False,
+    overlap: Annotated[
+        str, Option("serial (the paper), pipelined, or measured: as the points were.")
+    ] = "serial",
+    plot: Annotated[
+        Paths,
+        Option(
+            "Write the throughput curves as .svg, .png or .html. Repeat it for several.",
+            type=list[Path],
+        ),
+    ] = (),
 ) -> BepTables:
-    """Find the break-even points of one kernel, a row for each Host(n).
-
-    Parameters
-    ----------
-    profile : Profile, str or Path, or a sequence of them
-        A profile, a shipped one's name, or a file; several are compared.
-    kernel : str
-        The kernel.
-    host_cores : int or sequence of int
-        The n of each Host(n).
-    k_limit : float, optional
-        SSDs that use up the host's ingest bandwidth; by default the profile's.
-    sd_tx, sd_comp : float
-        Slow-down factors of an overloaded host's transfer and compute [1]; at least 1.
-    host_part_s : float
-        Time that the host adds to a run on drives [s].
-    device, ssd, bytes, ssd_profile : optional
-        Drives, working set and host where there is a choice, as in `csdplan.commands.choose`.
-    store : bool
-        True to count the time to write results back.
-    overlap : str
-        ``serial`` (the paper), ``pipelined``, or ``measured``: as the points were.
-    plot : str, Path, or a sequence of them
-        Files for a figure of the throughput: ``.svg``, ``.png`` or ``.html``.
-    """
+    """Find the break-even points of one kernel, a row for each Host(n)."""
     files = plot_files(plot)
     sources = [profile] if isinstance(profile, Profile | str | Path) else list(profile)
     workloads = [
@@ -84,37 +106,37 @@ def bep(
     return BepTables({"bep": flat_sheet(result)}, result.warnings, result=result)
 
 
+@documented
 def sweep(
-    profile: ProfileLike,
-    kernel: str,
-    over: str,
-    values: Sequence[float] = VALUES,
+    profile: ProfileOption,
+    kernel: KernelOption,
+    over: Annotated[
+        str, Option("host_cores, k_limit, bandwidth, compute, sd_tx or sd_comp.", parse=underscored)
+    ],
+    values: Annotated[
+        Sequence[float],
+        Option(
+            "A list 1,2,4 or a range 1:8:0.5.",
+            doc="Values of that quantity.",
+            parse=numbers,
+            default="1:10:1",
+        ),
+    ] = VALUES,
     *,
-    host_cores: Sequence[int] = (1,),
-    target: int | None = None,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
-    ssd_profile: ProfileLike | None = None,
-    k_limit: float | None = None,
-    plot: Paths = (),
+    host_cores: ListOfCoresOption = (1,),
+    target: Annotated[
+        int | None, Option("Also say what must change for this break-even point.", min=1)
+    ] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
+    ssd_profile: SsdProfileOption = None,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = (),
 ) -> Tables:
     """Vary one quantity, and find the break-even point for each of its values.
 
     Returns the sheet ``sweep`` and, with a target, ``needed``.
-
-    Parameters
-    ----------
-    profile, kernel, device, ssd, bytes, ssd_profile, k_limit, plot
-        As in `bep`.
-    over : str
-        ``host_cores``, ``k_limit``, ``bandwidth``, ``compute``, ``sd_tx`` or ``sd_comp``.
-    values : sequence of float
-        Its values.
-    host_cores : sequence of int
-        The n of each Host(n).
-    target : int, optional
-        Break-even point for which to say what would have to change.
     """
     files = plot_files(plot)
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes, ssd_profile=ssd_profile)
@@ -128,35 +150,43 @@ def sweep(
     return Tables(sheets, tuple(core_warnings(workload, cores)))
 
 
+@documented
 def surface(
-    profile: ProfileLike,
-    kernel: str,
-    bandwidth: Sequence[float] = MULTIPLIERS,
-    compute: Sequence[float] = MULTIPLIERS,
+    profile: ProfileOption,
+    kernel: KernelOption,
+    bandwidth: Annotated[
+        Sequence[float],
+        Option(
+            "Multipliers of internal bandwidth.",
+            doc="Multipliers, ascending [1].",
+            parse=numbers,
+            default="1:8:0.5",
+        ),
+    ] = MULTIPLIERS,
+    compute: Annotated[
+        Sequence[float],
+        Option(
+            "Multipliers of computational power.",
+            doc="Multipliers, ascending [1].",
+            parse=numbers,
+            default="1:8:0.5",
+        ),
+    ] = MULTIPLIERS,
     *,
-    iso: Sequence[int] = (4,),
-    host_cores: int = 1,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
-    ssd_profile: ProfileLike | None = None,
-    k_limit: float | None = None,
-    plot: Paths = (),
+    iso: Annotated[
+        Sequence[int], Option("Break-even points to draw lines for.", parse=whole_numbers)
+    ] = (4,),
+    host_cores: CoresOption = 1,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
+    ssd_profile: SsdProfileOption = None,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = (),
 ) -> Tables:
     """Vary a drive's bandwidth and compute together, with lines of equal break-even point.
 
     Returns the sheets ``surface`` and ``iso``.
-
-    Parameters
-    ----------
-    profile, kernel, device, ssd, bytes, ssd_profile, k_limit, plot
-        As in `bep`.
-    bandwidth, compute : sequence of float
-        Multipliers of the drive's internal bandwidth and computational power, ascending [1].
-    iso : sequence of int
-        Break-even points to find lines for.
-    host_cores : int
-        Host cores at work.
     """
     files = plot_files(plot)
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes, ssd_profile=ssd_profile)

@@ -10,10 +10,8 @@ import csv
 from pathlib import Path
 
 from csdplan.errors import ProfileIncomplete
+from csdplan.options import ProfileLike
 from csdplan.profile import Profile, Workload, load, workload_of
-
-#: A profile, a shipped profile's name, or a TOML file.
-ProfileLike = Profile | str | Path
 
 
 def profile_of(source: ProfileLike) -> tuple[str, Profile]:

@@ -3,56 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from csdplan.commands.choose import ProfileLike, choose, profile_of
-from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.commands.choose import choose, profile_of
+from csdplan.commands.tables import Tables, draw, plot_files
+from csdplan.options import (
+    BytesOption,
+    DeviceOption,
+    HostCoresOption,
+    KernelOption,
+    KLimitOption,
+    Option,
+    PlotOption,
+    ProfileOption,
+    SsdOption,
+    documented,
+)
 from csdplan.plot import figures
 from csdplan.result import confidence
 from csdplan.result.break_even import core_warnings
 from csdplan.solve.uncertainty import Uniform
+from csdplan.texts import bounds, spreads
 
 
+@documented
 def uncertainty(
-    profile: ProfileLike,
-    kernel: str,
+    profile: ProfileOption,
+    kernel: KernelOption,
     *,
-    host_cores: int = 1,
-    k_limit: float | None = None,
-    spread: Mapping[str, float] | None = None,
-    vary: Mapping[str, tuple[float, float]] | None = None,
-    of: str = "run",
-    samples: int = 100_000,
-    base: int = 1024,
-    seed: int = 1,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
-    plot: Paths = (),
+    host_cores: HostCoresOption = 1,
+    k_limit: KLimitOption = None,
+    spread: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "Relative spread of times without quartiles, such as inferred=0.05. Repeat it.",
+            metavar="PROV=SHARE",
+            type=list[str],
+            parse=spreads,
+        ),
+    ] = None,
+    vary: Annotated[
+        Mapping[str, tuple[float, float]] | None,
+        Option(
+            "Vary another quantity between bounds, such as k_limit=6:10. Repeat it.",
+            metavar="NAME=LOW:HIGH",
+            type=list[str],
+            parse=bounds,
+        ),
+    ] = None,
+    of: Annotated[
+        str,
+        Option(
+            "Variation of a measured time: that of a single run, or of the median.",
+            doc="Variation of a measured time: that of a single ``run``, or of the ``median``.",
+        ),
+    ] = "run",
+    samples: Annotated[int, Option("Draws.", min=1, max=10_000_000)] = 100_000,
+    base: Annotated[
+        int, Option("Points for the indices: a power of two.", min=2, max=1 << 20)
+    ] = 1024,
+    seed: Annotated[int, Option("Seed of the draws.", min=0)] = 1,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
+    plot: PlotOption = (),
 ) -> Tables:
     """Find the distribution of a break-even point, and the inputs that it depends on.
 
     Returns the sheets ``quantiles``, ``indices`` (Sobol indices) and ``shares``.
-
-    Parameters
-    ----------
-    profile, kernel, device, ssd, bytes, plot
-        As in `bep`.
-    host_cores : int
-        Host cores at work.
-    k_limit : float, optional
-        SSDs that use up the host's ingest bandwidth; by default the profile's.
-    spread : mapping of str to float, optional
-        Relative spread of times without quartiles, by provenance [1].
-    vary : mapping of str to a pair of float, optional
-        Bounds of quantities that vary evenly, such as ``{"k_limit": (6, 10)}``.
-    of : str
-        ``run`` if a measured time varies as single runs do, ``median`` as the median of all does.
-    samples : int
-        Draws of the Monte Carlo analysis.
-    base : int
-        Points for the indices: a power of two.
-    seed : int
-        Seed of the draws.
     """
     files = plot_files(plot)
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes)

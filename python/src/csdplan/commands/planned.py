@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
-from csdplan.commands.choose import ProfileLike, profile_of
+from csdplan.commands.choose import profile_of
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import KINDS, Catalogue, load_catalogue
+from csdplan.options import Option, PricesOption, ProfileLike, TimeLimitOption, documented
 from csdplan.profile import load
 from csdplan.request.ask import Ask, read_ask, read_file_of_question
 from csdplan.request.offer import PROFILES, Asked, to_request
 from csdplan.result import planned, purchase
 from csdplan.result.sheet import Value, sheet_of
 from csdplan.solve import optimize as solver
+from csdplan.texts import overlap_name
 
 #: A purchase this many standard deviations faster or slower bounds 90 % of cases.
 _NINETY = 1.645
 _PROFILE = "newport"
 
 
-def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> Tables:
-    """List the hardware that ``plan`` chooses from, each number with its source.
+@documented
+def catalogue(
+    kind: Annotated[
+        Sequence[str],
+        Option("ssd, csd, network-drive, cpu, server, nic or switch. Repeat it.", type=list[str]),
+    ] = (),
+    *,
+    prices: PricesOption = None,
+) -> Tables:
+    """List the hardware that `plan` chooses from, each number with its source.
 
     Returns the sheets ``catalogue``, a row for each number, and ``prices``.
-
-    Parameters
-    ----------
-    kind : sequence of str
-        Kinds to list; by default all: ssd, csd, network-drive, cpu, server, nic, switch.
-    prices : str or Path, optional
-        A file of prices that go before the shipped ones.
     """
     if unknown := sorted(set(kind) - set(KINDS)):
         raise ModelError("kind", ", ".join(unknown), f"one of {', '.join(KINDS)}")
@@ -54,73 +58,89 @@ def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> 
     )
 
 
+@documented
 def plan(
-    store: str | float | None = None,
+    store: Annotated[
+        str | float | None, Option("Data to keep, such as 500TB.", metavar="SIZE")
+    ] = None,
     *,
-    workload: Sequence[str | Mapping[str, object]] = (),
-    usable: bool = True,
-    protect: str | None = None,
-    budget: str | float | None = None,
-    power: str | float | None = None,
-    write: str | float | None = None,
-    filesystem: str | float | None = None,
-    spare: str | float | None = None,
-    compression: str | float | None = None,
-    growth: str | float | None = None,
-    years: str | float | None = None,
-    rack: str | float | None = None,
-    kwh: str | float | None = None,
-    hosts_max: int | None = None,
-    overlap: str | None = None,
-    ask: str | Path | None = None,
-    only: Sequence[str] = (),
-    without: Sequence[str] = (),
-    profile: ProfileLike | None = None,
-    prices: str | Path | None = None,
-    time_limit_s: float = 20.0,
+    workload: Annotated[
+        Sequence[str | Mapping[str, object]],
+        Option(
+            "A kernel and its input, such as count=120GB/s, or a file with name, throughput, "
+            "core (bytes per second of one core) and returns. Repeat it.",
+            doc="Kernels and inputs, such as ``count=120GB/s``; or ``@FILE.toml``, or a mapping, "
+            "with ``name``, ``throughput``, ``core`` (bytes per second of one core), ``returns`` "
+            "(share that crosses back) and ``spread``.",
+            metavar="NAME=RATE|@FILE",
+            type=list[str],
+        ),
+    ] = (),
+    usable: Annotated[
+        bool,
+        Option(
+            "Coding, file system and spare space come on top, or do not.", flag="--usable/--raw"
+        ),
+    ] = True,
+    protect: Annotated[str | None, Option("none, replica:3 or rs:8+2.", metavar="CODE")] = None,
+    budget: Annotated[
+        str | float | None, Option("For the purchase, such as 400k.", metavar="USD")
+    ] = None,
+    power: Annotated[
+        str | float | None, Option("With all at work, such as 12kW.", metavar="POWER")
+    ] = None,
+    write: Annotated[
+        str | float | None,
+        Option("Client data written, within the drives' endurance.", metavar="RATE"),
+    ] = None,
+    filesystem: Annotated[
+        str | float | None, Option("Share of the file system. Default: 2%.", metavar="SHARE")
+    ] = None,
+    spare: Annotated[
+        str | float | None, Option("Share of flash kept free. Default: 0%.", metavar="SHARE")
+    ] = None,
+    compression: Annotated[
+        str | float | None, Option("Ratio of the data, for drives that compress.", metavar="RATIO")
+    ] = None,
+    growth: Annotated[
+        str | float | None, Option("Growth a year, such as 20%.", metavar="SHARE")
+    ] = None,
+    years: Annotated[
+        str | float | None, Option("Years in service. Default: 5.", metavar="YEARS")
+    ] = None,
+    rack: Annotated[
+        str | float | None, Option("Rack units at most, such as 20U.", metavar="HEIGHT")
+    ] = None,
+    kwh: Annotated[
+        str | float | None, Option("Price of a kWh; then energy is a cost.", metavar="USD")
+    ] = None,
+    hosts_max: Annotated[int | None, Option("Hosts at most. Default: 64.", min=1, max=4096)] = None,
+    overlap: Annotated[
+        str | None, Option("pipelined (default) or serial: how hosts work.", parse=overlap_name)
+    ] = None,
+    ask: Annotated[
+        str | Path | None,
+        Option(
+            "A file with these values, TOML or JSON.",
+            doc="A file with these values, TOML or JSON; options go before it.",
+        ),
+    ] = None,
+    only: Annotated[
+        Sequence[str], Option("Consider this part of its kind alone. Repeat it.", type=list[str])
+    ] = (),
+    without: Annotated[Sequence[str], Option("Leave out this part.", type=list[str])] = (),
+    profile: Annotated[
+        ProfileLike | None,
+        Option("Profile whose host points give the times of one core. Default: newport.", type=str),
+    ] = None,
+    prices: PricesOption = None,
+    time_limit_s: TimeLimitOption = 20.0,
 ) -> Tables:
     """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
 
     Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
     Returns the sheets ``bill``, ``work``, ``requirements``, ``alternatives`` and ``certainty``, or
     ``shortfalls`` if nothing can be bought; fact ``answer`` says it in one paragraph.
-
-    Parameters
-    ----------
-    store : str or float, optional
-        Data to keep [bytes].
-    workload : sequence of str or mapping
-        Each ``NAME=RATE`` for a kernel of the profile, or ``@FILE.toml`` with ``name``,
-        ``throughput``, ``core`` (bytes per second of one core), ``returns`` (share that
-        crosses back) and ``spread``, or a mapping of these.
-    usable : bool
-        True if coding, file system and spare space come on top of `store`.
-    protect : str, optional
-        ``none``, ``replica:N`` or ``rs:K+M``.
-    budget, power, rack : str or float, optional
-        Limits: purchase [USD], power at work [W], height [U].
-    write : str or float, optional
-        Client data written per second [bytes/s], within the drives' endurance.
-    filesystem, spare, growth : str or float, optional
-        Shares: of the file system (0.02), of flash kept free (0), of growth for each year (0).
-    compression : str or float, optional
-        Ratio at which the data compress, for drives that do so [1].
-    years, kwh : str or float, optional
-        Years in service (5), and the price of energy [USD/kWh].
-    hosts_max : int, optional
-        Hosts at most (64).
-    overlap : str, optional
-        ``pipelined`` if hosts load and compute at once (default), or ``serial``.
-    ask : str or Path, optional
-        File with these values, TOML or JSON; options go before it.
-    only, without : sequence of str
-        Parts of the catalogue to consider alone, and to leave out.
-    profile : Profile, str or Path, optional
-        Its host points give the times of one core; by default the file's, or newport.
-    prices : str or Path, optional
-        A file of prices that go before the shipped ones.
-    time_limit_s : float
-        Limit of each of the solver's runs [s].
     """
     given = {
         "store": store,
@@ -212,9 +232,7 @@ class _Question:
         """Return the purchases at both ends of 90 % of cases."""
         low, high = (
             solver.optimize(
-                self.asked(slower=sign * _NINETY).request,
-                time_limit_s=time_limit_s,
-                explain=False,
+                self.asked(slower=sign * _NINETY).request, time_limit_s=time_limit_s, explain=False
             )
             for sign in (-1, 1)
         )

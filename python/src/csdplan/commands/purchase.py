@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.commands.tables import Tables, draw, plot_files
 from csdplan.errors import ModelError
+from csdplan.options import Option, PlotOption, TimeLimitOption, documented
 from csdplan.plot import figures
 from csdplan.request import load_request
 from csdplan.result import purchase
@@ -13,31 +15,29 @@ from csdplan.solve import optimize as solver
 from csdplan.solve.purchase import Request
 
 
+@documented
 def optimize(
-    request: Request | str | Path,
+    request: Annotated[
+        Request | str | Path,
+        Option(
+            "A request as a TOML file, or a shipped one's name, such as epyc.",
+            type=str,
+            argument=True,
+        ),
+    ],
     *,
-    front: int = 0,
-    by_kind: bool = False,
-    time_limit_s: float = 60.0,
-    plot: Paths = (),
+    front: Annotated[int, Option("Also trade cost for throughput, in steps.", min=0, max=200)] = 0,
+    by_kind: Annotated[
+        bool, Option("Also compare kinds of drives for the capacity asked.")
+    ] = False,
+    time_limit_s: TimeLimitOption = 60.0,
+    plot: PlotOption = (),
 ) -> Tables:
     """Find the cheapest purchase that does what a request asks.
 
     Returns the sheets ``bill``, ``work``, ``requirements`` and, if asked for, ``front`` and
-    ``by_kind``; or ``shortfalls`` in place of the first four if no purchase does it.
-
-    Parameters
-    ----------
-    request : Request, str or Path
-        A request, a shipped one's name (such as ``epyc``), or a file.
-    front : int
-        Steps of the front of cost against throughput; 0 for none.
-    by_kind : bool
-        True to compare kinds of drives for the capacity asked.
-    time_limit_s : float
-        Limit of each of the solver's runs [s].
-    plot : str, Path, or a sequence of them
-        Files for a figure of the front, as in `bep`.
+    ``by_kind``; or ``shortfalls`` in place of the first four if no purchase does it. The figure is
+    that of the front.
 
     Raises
     ------

@@ -4,58 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from csdplan.commands import planned
-from csdplan.commands.choose import ProfileLike, choose, profile_of
+from csdplan.commands.choose import choose, profile_of
 from csdplan.errors import PlotError
+from csdplan.options import (
+    BytesOption,
+    DeviceOption,
+    HostComputeOption,
+    HostTransferOption,
+    KernelOption,
+    KLimitOption,
+    Option,
+    ProfileLike,
+    ProfileOption,
+    SsdOption,
+    documented,
+)
 from csdplan.request import load_request
 from csdplan.request.scenario import load_scenario
 from csdplan.result.planned import Planned
 from csdplan.solve.purchase import Request
+from csdplan.texts import whole_numbers
 
 #: Limit of each of the solver's runs for a purchase [s].
 _LIMIT_S = 5.0
 
 
+@documented
 def report(
-    out: str | Path,
-    profile: ProfileLike = "newport",
-    kernel: str = "count",
+    out: Annotated[str | Path, Option("The file to write, as .html.", flag="--out -o")],
+    profile: ProfileOption = "newport",
+    kernel: KernelOption = "count",
     *,
-    host_cores: Sequence[int] = (1, 4, 16),
-    k_limit: float | None = None,
-    sd_tx: float = 1.0,
-    sd_comp: float = 1.0,
-    target: int = 4,
-    scenario: str | Path | None = None,
-    request: Request | str | Path | None = None,
-    ask: str | Path | None = None,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
+    host_cores: Annotated[
+        Sequence[int],
+        Option(
+            "Host cores at work; costs are about the last.", metavar="N,N,...", parse=whole_numbers
+        ),
+    ] = (1, 4, 16),
+    k_limit: KLimitOption = None,
+    sd_tx: HostTransferOption = 1.0,
+    sd_comp: HostComputeOption = 1.0,
+    target: Annotated[
+        int, Option("Say what would have to change for this break-even point.", min=1)
+    ] = 4,
+    scenario: Annotated[
+        str | Path | None,
+        Option("TOML of systems to cost. Default: SSDs and drives for the kernel."),
+    ] = None,
+    request: Annotated[
+        Request | str | Path | None,
+        Option("Also find a purchase: a request, such as epyc.", type=str),
+    ] = None,
+    ask: Annotated[
+        str | Path | None, Option("Also plan a purchase: a request of csdplan plan.")
+    ] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
 ) -> Path:
     """Write one self-contained HTML file: the answer, figures, costs, and their sources.
 
     Returns the file that was written.
-
-    Parameters
-    ----------
-    out : str or Path
-        The file to write, as ``.html``.
-    profile, kernel, k_limit, sd_tx, sd_comp, device, ssd, bytes
-        As in `bep`.
-    host_cores : sequence of int
-        The n of each Host(n); costs and the map are about the last one.
-    target : int
-        Break-even point for which to say what would have to change.
-    scenario : str or Path, optional
-        TOML file of systems to cost; by default SSDs and drives for the report's own kernel, at
-        published prices.
-    request : Request, str or Path, optional
-        A request of `optimize` to find a purchase for.
-    ask : str or Path, optional
-        A request of `plan` to plan a purchase for.
 
     Raises
     ------
@@ -85,13 +97,13 @@ def report(
     return target_file
 
 
-def ui(port: int = 8050) -> None:
+@documented
+def ui(
+    port: Annotated[
+        int, Option("Port on this machine; 0: any that is free.", min=0, max=65535)
+    ] = 8050,
+) -> None:
     """Serve the local page until interrupted.
-
-    Parameters
-    ----------
-    port : int
-        Port on this machine; 0 for any that is free.
 
     Raises
     ------

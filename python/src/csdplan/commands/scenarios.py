@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from csdplan.commands.choose import ProfileLike, choose, profile_of, read_rows
-from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.commands.choose import choose, profile_of, read_rows
+from csdplan.commands.tables import Tables, draw, plot_files
 from csdplan.errors import ModelError
+from csdplan.options import (
+    BytesOption,
+    CoresOption,
+    DeviceOption,
+    KernelOption,
+    KLimitOption,
+    Option,
+    PlotOption,
+    ProfileOption,
+    SsdOption,
+    SsdProfileOption,
+    documented,
+)
 from csdplan.plot import figures
 from csdplan.profile import Workload
 from csdplan.published import read
@@ -18,48 +32,54 @@ from csdplan.result.encoding import encode_plan
 from csdplan.result.overload import measured, measured_plan, overload_plan
 from csdplan.solve.ec_fit import EncodePoint, EncodeTimes, encode_times
 from csdplan.solve.overload import LimitedPoint, SlowDown, slow_downs, step_slow_downs
+from csdplan.texts import numbers, whole_numbers
 
 _EXAMPLE_FACTORS = "example factors inside published ranges; give --points to measure"
+_Factor = Annotated[
+    float | None,
+    Option(
+        "Factor below the working set.",
+        doc="Factor below the working set; by default an example's.",
+    ),
+]
 
 
+@documented
 def ec(
-    points: str | Path | None = None,
+    points: Annotated[
+        str | Path | None,
+        Option("CSV: blocks,block_MB,ssd_s,csd_s. Default: the published Newport."),
+    ] = None,
     *,
-    csd_s: float | None = None,
-    ssd_s: float | None = None,
-    blocks: Sequence[int] = (12, 24, 48),
-    block_MB: Sequence[float] = (16.0, 64.0, 128.0),
-    drive_power: Sequence[float] = (1.0,),
-    host_power: Sequence[float] = (1.0,),
-    ssd_tx_s: float = 0.0,
-    csd_tx_s: float = 0.0,
-    k_limit: float | None = None,
-    plot: Paths = (),
+    csd_s: Annotated[
+        float | None, Option("One measured encoding in a drive, with --ssd-s.", metavar="SECONDS")
+    ] = None,
+    ssd_s: Annotated[
+        float | None, Option("One measured encoding on the host, with --csd-s.", metavar="SECONDS")
+    ] = None,
+    blocks: Annotated[
+        Sequence[int], Option("Blocks after encoding, n + k.", parse=whole_numbers)
+    ] = (12, 24, 48),
+    block_MB: Annotated[Sequence[float], Option("Block sizes (MB).", parse=numbers)] = (
+        16.0,
+        64.0,
+        128.0,
+    ),
+    drive_power: Annotated[Sequence[float], Option("Drive's power, multiplied.", parse=numbers)] = (
+        1.0,
+    ),
+    host_power: Annotated[Sequence[float], Option("Host's power, multiplied.", parse=numbers)] = (
+        1.0,
+    ),
+    ssd_tx_s: Annotated[float, Option("T_SSD-tx.", flag="--ssd-tx", metavar="SECONDS")] = 0.0,
+    csd_tx_s: Annotated[float, Option("T_CSD-tx.", flag="--csd-tx", metavar="SECONDS")] = 0.0,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = (),
 ) -> Tables:
     """Find break-even points of erasure coding over blocks, block size and computational power.
 
     A size that was measured is answered from its measured times. Other sizes take a model fitted
     to the points, and column ``times_from`` says so. Returns the sheet ``ec``.
-
-    Parameters
-    ----------
-    points : str or Path, optional
-        CSV file with the columns blocks, block_MB, ssd_s, csd_s; by default the published times
-        of Newport.
-    csd_s, ssd_s : float, optional
-        Measured times of one encoding, in a drive and on the host [s]; both, in place of points.
-    blocks : sequence of int
-        Blocks after encoding, n + k.
-    block_MB : sequence of float
-        Block sizes [MB].
-    drive_power, host_power : sequence of float
-        Multipliers of computational power [1].
-    ssd_tx_s, csd_tx_s : float
-        T_SSD-tx and T_CSD-tx of a block [s].
-    k_limit : float, optional
-        SSDs that use up the host's ingest bandwidth.
-    plot : str, Path, or a sequence of them
-        Files for a figure, as in `bep`.
     """
     files = plot_files(plot)
     ssd, csd = _encode_times(points, ssd_s, csd_s)
@@ -109,24 +129,21 @@ def _encode_times(
     return ssd, csd
 
 
+@documented
 def tco(
-    scenario: str | Path | None = None,
+    scenario: Annotated[
+        str | Path | None,
+        Option("TOML with systems, kernel and service. Default: the published one."),
+    ] = None,
     *,
-    prices_usd: Sequence[float] = costs.DRIVE_USD,
-    plot: Paths = (),
+    prices_usd: Annotated[
+        Sequence[float], Option("Drive prices to try (USD).", flag="--prices", parse=numbers)
+    ] = costs.DRIVE_USD,
+    plot: PlotOption = (),
 ) -> Tables:
-    """Compare the cost of ownership of a scenario's systems.
+    """Compare cost of ownership: as configured, at equal throughput, and as prices change.
 
     Returns the sheets ``as_configured``, ``equal_throughput`` and ``prices``.
-
-    Parameters
-    ----------
-    scenario : str or Path, optional
-        TOML file with systems, kernel and service; by default the published scenario.
-    prices_usd : sequence of float
-        Prices of a computational drive to try [USD].
-    plot : str, Path, or a sequence of them
-        Files for a figure, as in `bep`.
     """
     files = plot_files(plot)
     found = costs.tco(*load_scenario(scenario), prices_usd)
@@ -136,40 +153,32 @@ def tco(
     return Tables(sheets, found.warnings)
 
 
+@documented
 def overload(
-    profile: ProfileLike,
-    kernel: str,
+    profile: ProfileOption,
+    kernel: KernelOption,
     *,
-    points: str | Path | None = None,
-    memory_GB: Sequence[float] | None = None,
-    sd_tx: float | None = None,
-    sd_comp: float | None = None,
-    host_cores: int = 1,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
-    ssd_profile: ProfileLike | None = None,
-    k_limit: float | None = None,
-    plot: Paths = (),
+    points: Annotated[
+        str | Path | None, Option("CSV: memory_GB,load_s,comp_s, as measured on the host.")
+    ] = None,
+    memory_GB: Annotated[
+        Sequence[float] | None, Option("Memory to plan for (GB).", parse=numbers)
+    ] = None,
+    sd_tx: _Factor = None,
+    sd_comp: _Factor = None,
+    host_cores: CoresOption = 1,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
+    ssd_profile: SsdProfileOption = None,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = (),
 ) -> Tables:
     """Find the break-even point of an overloaded host.
 
     A profile that was measured under overload has slow-down factors of its own. They are used
     unless points, memory or factors are given; then the host's memory varies. Returns the sheet
     ``overload``.
-
-    Parameters
-    ----------
-    profile, kernel, device, ssd, bytes, ssd_profile, k_limit, plot
-        As in `bep`.
-    points : str or Path, optional
-        CSV file with the columns memory_GB, load_s, comp_s, as measured on the host.
-    memory_GB : sequence of float, optional
-        Memory to plan for [GB].
-    sd_tx, sd_comp : float, optional
-        Slow-down factors with less memory than the working set [1]; by default an example's.
-    host_cores : int
-        Host cores at work.
     """
     files = plot_files(plot)
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes, ssd_profile=ssd_profile)

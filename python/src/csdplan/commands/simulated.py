@@ -4,88 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
-from csdplan.commands.choose import ProfileLike, choose, profile_of
+from csdplan.commands.choose import choose, profile_of
 from csdplan.commands.mixed import steps
-from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.commands.tables import Tables, draw, plot_files
 from csdplan.model.overlap import Overlap
+from csdplan.options import (
+    BytesOption,
+    DeviceOption,
+    HostComputeOption,
+    HostTransferOption,
+    KernelOption,
+    Option,
+    PlotOption,
+    ProfileOption,
+    SsdOption,
+    documented,
+)
 from csdplan.plot import figures
 from csdplan.result.break_even import core_warnings
 from csdplan.result.simulated import node_of, simulation
 from csdplan.sim import Job, Layout, System
+from csdplan.texts import whole_numbers_or_zero
 
 
+@documented
 def simulate(
-    profile: ProfileLike,
-    kernel: str,
+    profile: ProfileOption,
+    kernel: KernelOption,
     *,
-    drives: int = 16,
-    host_cores: int = 4,
-    enabled: Sequence[int] | None = None,
-    hosts: int = 1,
-    tasks: int = 1600,
-    k_limit: float | None = None,
-    nic_Bps: float = 1.25e9,
-    network_Bps: float | None = None,
-    layout: Layout | str = Layout.SPREAD,
-    overlap: Overlap | str = Overlap.SERIAL,
-    skew: float = 0.0,
-    task_spread: float = 0.0,
-    stragglers: int = 0,
-    straggler_factor: float = 3.0,
-    result_ratio: float = 0.0,
-    dispatch_s: float = 0.0,
-    steal: bool = False,
-    sd_tx: float = 1.0,
-    sd_comp: float = 1.0,
-    fluid: bool = False,
-    seed: int = 1,
-    device: str | None = None,
-    ssd: str | None = None,
-    bytes: int | None = None,
-    plot: Paths = (),
+    drives: Annotated[int, Option("Drives of each host.", min=1, max=4096)] = 16,
+    host_cores: Annotated[
+        int, Option("Cores of each host that pull tasks; 0 for none.", min=0, max=4096)
+    ] = 4,
+    enabled: Annotated[
+        Sequence[int] | None,
+        Option(
+            "Drives that compute; the others serve as SSDs.",
+            doc="Drives that compute, by default steps from none to all; the others serve as SSDs.",
+            metavar="N,N,...",
+            parse=whole_numbers_or_zero,
+        ),
+    ] = None,
+    hosts: Annotated[int, Option("Hosts.", min=1, max=100_000)] = 1,
+    tasks: Annotated[int, Option("Tasks of the job, over all hosts.", min=1)] = 1600,
+    k_limit: Annotated[
+        float | None,
+        Option(
+            "SSDs that saturate the switch.",
+            doc="SSDs that saturate the switch; by default the profile's.",
+            min=1,
+        ),
+    ] = None,
+    nic_Bps: Annotated[
+        float, Option("Each host's link to the network.", flag="--nic", metavar="BYTES/S")
+    ] = 1.25e9,
+    network_Bps: Annotated[
+        float | None, Option("Bandwidth of the whole network.", flag="--network", metavar="BYTES/S")
+    ] = None,
+    layout: Annotated[
+        Layout | str,
+        Option(
+            "Placement of a task's bytes.",
+            doc="Placement of a task's bytes: ``spread`` over drives, or ``whole`` on one.",
+        ),
+    ] = Layout.SPREAD,
+    overlap: Annotated[
+        Overlap | str,
+        Option(
+            "Whether loading and computing share time.",
+            doc="``serial`` or ``pipelined``: whether loading and computing share time.",
+        ),
+    ] = Overlap.SERIAL,
+    skew: Annotated[
+        float, Option("Drive i holds data in proportion to i to the minus SKEW.")
+    ] = 0.0,
+    task_spread: Annotated[float, Option("Relative spread of the tasks' compute times.")] = 0.0,
+    stragglers: Annotated[int, Option("Drives that are slow.", min=0)] = 0,
+    straggler_factor: Annotated[float, Option("How many times slower they are.")] = 3.0,
+    result_ratio: Annotated[
+        float, Option("Bytes that drives send back for each byte of input.")
+    ] = 0.0,
+    dispatch_s: Annotated[
+        float, Option("Time of each pull.", flag="--dispatch", metavar="SECONDS")
+    ] = 0.0,
+    steal: Annotated[bool, Option("Idle drives fetch tasks of others on their host.")] = False,
+    sd_tx: HostTransferOption = 1.0,
+    sd_comp: HostComputeOption = 1.0,
+    fluid: Annotated[bool, Option("The limit of many small tasks: for fleets.")] = False,
+    seed: Annotated[int, Option("Seed of all that is random.", min=0)] = 1,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    bytes: BytesOption = None,
+    plot: PlotOption = (),
 ) -> Tables:
     """Simulate a job whose tasks host cores and drives pull one by one.
 
     Returns the sheet ``simulate``: a row for each number of drives that compute, with columns as
     `csdplan.result.simulated.COLUMNS`.
-
-    Parameters
-    ----------
-    profile, kernel, device, ssd, bytes, plot
-        As in `bep`.
-    drives, host_cores, hosts : int
-        Drives and cores of each host, and number of hosts.
-    enabled : sequence of int, optional
-        Drives that compute, on each host; by default steps from none to all.
-    tasks : int
-        Tasks of the job, which has one working set for each host.
-    k_limit : float, optional
-        SSDs that saturate the switch; by default the profile's.
-    nic_Bps, network_Bps : float, optional
-        Bandwidth of each host's link, and of the whole network if it is limited [bytes/s].
-    layout : str
-        Placement of a task's bytes: ``spread`` over drives, or ``whole`` on one.
-    overlap : str
-        ``serial`` or ``pipelined``: whether loading and computing share time.
-    skew : float
-        Drive i holds data in proportion to i to the power of -skew [1].
-    task_spread : float
-        Relative spread of the tasks' compute times [1].
-    stragglers, straggler_factor : int, float
-        Number of slow drives, and how many times slower they are [1].
-    result_ratio : float
-        Bytes that drives send back for each byte of input [1].
-    dispatch_s : float
-        Time of each pull [s].
-    steal : bool
-        True if idle drives fetch tasks of other drives on their host.
-    sd_tx, sd_comp : float
-        Slow-down factors of the host's transfer and compute [1]; at least 1.
-    fluid : bool
-        True for the limit of many small tasks, for fleets.
-    seed : int
-        Seed of all that is random.
     """
     files = plot_files(plot)
     name, source = profile_of(profile)

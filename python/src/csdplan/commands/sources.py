@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 from csdplan.commands.tables import Tables
 from csdplan.errors import ExtraMissing, ProfileIncomplete
+from csdplan.options import Option, documented
 from csdplan.profile import Profile, load, shipped_names
 from csdplan.profile.convert import Bandwidth, KernelTimes, profile_of, read_fio
 from csdplan.profile.write import as_toml
 from csdplan.result.sheet import sheet_of
+from csdplan.texts import kernel_times
 
 _NO_CLAIMS = (
     "published claims come with the extra reproduce: "
@@ -29,56 +32,51 @@ def profiles() -> Tables:
     return Tables({"profiles": sheet_of("Shipped profiles", columns, rows)})
 
 
+@documented
 def import_profile(
-    name: str,
-    kernel: Sequence[KernelTimes],
-    host_cores: int,
+    name: Annotated[str, Option("The device's name, such as my-ssd.", argument=True)],
+    kernel: Annotated[
+        Sequence[KernelTimes],
+        Option(
+            "A kernel's working set, such as 4.8GB, and compute times on one host core and in "
+            "the drive.",
+            metavar="NAME:BYTES:HOST_S[:DRIVE_S]",
+            type=list[str],
+            parse=kernel_times,
+        ),
+    ],
+    host_cores: Annotated[int, Option("Cores of the host.", min=1)],
     *,
-    out: str | Path | None = None,
-    fio: str | Path | None = None,
-    fio_inside: str | Path | None = None,
-    read_Bps: float | None = None,
-    write_Bps: float | None = None,
-    inside_Bps: float | None = None,
-    ingest_Bps: int | None = None,
-    link_Bps: int | None = None,
-    drive_cores: int | None = None,
-    capacity_bytes: int | None = None,
-    idle_W: float | None = None,
-    active_W: float | None = None,
-    price_usd: float | None = None,
-    machine: str = "unnamed machine",
-    date: str | None = None,
-    source: str | None = None,
+    out: Annotated[
+        str | Path | None,
+        Option(
+            "The profile to write; - is standard output.",
+            doc="The profile to write, as TOML.",
+            flag="--out -o",
+            required=True,
+        ),
+    ] = None,
+    fio: Annotated[
+        str | Path | None, Option("fio's JSON, run on the host: bandwidth outside.")
+    ] = None,
+    fio_inside: Annotated[
+        str | Path | None, Option("fio's JSON, run in the drive: bandwidth inside.")
+    ] = None,
+    read_Bps: Annotated[float | None, Option("Data sheet: read (bytes/s).")] = None,
+    write_Bps: Annotated[float | None, Option("Data sheet: write (bytes/s).")] = None,
+    inside_Bps: Annotated[float | None, Option("Data sheet: read inside (bytes/s).")] = None,
+    ingest_Bps: Annotated[int | None, Option("The host's ingest (bytes/s).")] = None,
+    link_Bps: Annotated[int | None, Option("The drive's link (bytes/s).")] = None,
+    drive_cores: Annotated[int | None, Option("Cores of the drive.", min=1)] = None,
+    capacity_bytes: Annotated[int | None, Option("Capacity.", min=1)] = None,
+    idle_W: Annotated[float | None, Option("The drive at rest (W).")] = None,
+    active_W: Annotated[float | None, Option("The drive at work (W).")] = None,
+    price_usd: Annotated[float | None, Option("The drive's price (USD).")] = None,
+    machine: Annotated[str, Option("Name of the machine that was measured.")] = "unnamed machine",
+    date: Annotated[str | None, Option("YYYY-MM-DD of measurement or price.")] = None,
+    source: Annotated[str | None, Option("Source of the numbers.")] = None,
 ) -> Profile:
     """Make a profile from fio's JSON or a data sheet.
-
-    Parameters
-    ----------
-    name : str
-        The device's name, such as ``my-ssd``.
-    kernel : sequence of KernelTimes
-        Working sets and compute times, on one host core and in the drive.
-    host_cores : int
-        Cores of the host.
-    out : str or Path, optional
-        File for the profile as TOML.
-    fio, fio_inside : str or Path, optional
-        fio's JSON, run on the host and in the drive.
-    read_Bps, write_Bps, inside_Bps : float, optional
-        Bandwidths of a data sheet: read, write, and read inside the drive [bytes/s].
-    ingest_Bps, link_Bps : int, optional
-        Bandwidths of the host's ingest and of the drive's link [bytes/s].
-    drive_cores : int, optional
-        Cores of the drive.
-    capacity_bytes : int, optional
-        Capacity of the drive [bytes].
-    idle_W, active_W : float, optional
-        Power of the drive at rest and at work [W].
-    price_usd : float, optional
-        Price of the drive [USD].
-    machine, date, source : str, optional
-        Name of the machine, day of measurement (YYYY-MM-DD), and source of the numbers.
 
     Raises
     ------
@@ -119,17 +117,19 @@ def import_profile(
     return profile
 
 
-def reproduce(only: Sequence[str] = (), *, document: str | Path | None = None) -> Tables:
+@documented
+def reproduce(
+    only: Annotated[
+        Sequence[str], Option("Only claims whose id begins so. Repeatable.", type=list[str])
+    ] = (),
+    *,
+    document: Annotated[
+        str | Path | None, Option("Write the reference page here, and its figures next to it.")
+    ] = None,
+) -> Tables:
     """Check every published claim that software can check, from profiles and equations.
 
     Returns the sheet ``claims``.
-
-    Parameters
-    ----------
-    only : sequence of str
-        Beginnings of the ids of the claims to check; all claims if empty.
-    document : str or Path, optional
-        File for the reference page; its figures are written next to it.
 
     Raises
     ------

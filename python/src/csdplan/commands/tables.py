@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from csdplan.options import Paths
 from csdplan.plot import Panel, check_paths, write
 from csdplan.result import BepResult
 from csdplan.result.sheet import Sheet
-
-#: One file name, or several.
-Paths = str | Path | Sequence[str | Path]
 
 
 @dataclass(frozen=True)

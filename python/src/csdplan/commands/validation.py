@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
-from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.commands.tables import Tables, draw, plot_files
 from csdplan.document import validated as page
 from csdplan.errors import ModelError
+from csdplan.options import Option, PlotOption, documented
 from csdplan.result.validated import (
     break_even_sheet,
     compare,
@@ -18,6 +20,7 @@ from csdplan.result.validated import (
     terminal_sheets,
     throughput_sheet,
 )
+from csdplan.texts import whole_numbers
 from csdplan.trial import KERNELS, Csd, Progress, Setting, load_pace, measure
 from csdplan.units import quantity
 
@@ -27,21 +30,57 @@ _LARGEST_BYTES = 1 << 30
 _MOST_DRIVES = 16
 
 
+@documented
 def validate(
     *,
-    csd: str | Path | None = None,
-    pace: str | Path | None = None,
-    device: str | None = None,
-    kernel: Sequence[str] = (),
-    drives: Sequence[int] = (1, 2, 4),
-    host_cores: Sequence[int] = (1, 2),
-    size: str | float = "16MiB",
-    repeat: int = 5,
-    short: bool = False,
-    dir: str | Path | None = None,
-    plot: Paths = (),
-    document: str | Path | None = None,
-    progress: Progress | None = None,
+    csd: Annotated[
+        str | Path | None, Option("The csd program. Default: $CSD, or csd on the path.", type=str)
+    ] = None,
+    pace: Annotated[
+        str | Path | None,
+        Option(
+            "The profile that the drives imitate. Default: one in which drives win by number.",
+            doc="The profile that the drives imitate; it needs ``host.ingest_bw_Bps``, and points "
+            "and ``ext_read_Bps`` of a drive. By default one in which drives win by number.",
+            metavar="PROFILE",
+            type=str,
+        ),
+    ] = None,
+    device: Annotated[str | None, Option("The device to imitate, if several compute.")] = None,
+    kernel: Annotated[
+        Sequence[str], Option("A kernel. Repeat it. Default: all of the profile.", type=list[str])
+    ] = (),
+    drives: Annotated[
+        Sequence[int], Option("Numbers of drives.", metavar="N,N,...", parse=whole_numbers)
+    ] = (1, 2, 4),
+    host_cores: Annotated[
+        Sequence[int], Option("Cores of the host at work.", metavar="N,N,...", parse=whole_numbers)
+    ] = (1, 2),
+    size: Annotated[
+        str | float, Option("Working set.", doc="Working set, such as ``16MiB`` [bytes].")
+    ] = "16MiB",
+    repeat: Annotated[
+        int, Option("Repetitions that count, after one for warmth.", min=1, max=1000)
+    ] = 5,
+    short: Annotated[
+        bool,
+        Option(
+            "Check that everything runs, in seconds; times say nothing.",
+            doc="Check that everything runs: 1 MiB, 1 and 2 drives, one repetition.",
+        ),
+    ] = False,
+    dir: Annotated[str | Path | None, Option("Folder for scratch files.")] = None,
+    plot: PlotOption = (),
+    document: Annotated[
+        str | Path | None, Option("Write the reference page here, its figure next to it.")
+    ] = None,
+    progress: Annotated[
+        Progress | None,
+        Option(
+            "Called with work done and all work, both as planned [s], and the step that begins.",
+            python_only=True,
+        ),
+    ] = None,
 ) -> Tables:
     """Plan for this machine, measure, and compare.
 
@@ -49,34 +88,6 @@ def validate(
     plans every kernel, and runs it in the drives and on the host. Drives end and scratch files are
     removed also if it fails. Returns the sheets ``throughput``, ``break_even`` and, if some
     measurement is far from its plan, ``misses``.
-
-    Parameters
-    ----------
-    csd : str or Path, optional
-        The ``csd`` program; by default ``$CSD``, or else ``csd`` on the path.
-    pace : str or Path, optional
-        Profile that the drives imitate; it needs ``host.ingest_bw_Bps``, and points and
-        ``ext_read_Bps`` of a drive. By default one in which drives win by their number.
-    device : str, optional
-        The device of `pace` to imitate, if several compute.
-    kernel : sequence of str
-        Kernels; by default all that `pace` has and ``csd run`` knows.
-    drives, host_cores : sequence of int
-        Numbers of drives, and the n of each Host(n).
-    size : str or float
-        Working set, such as ``16MiB`` [bytes].
-    repeat : int
-        Repetitions that count, after one for warmth.
-    short : bool
-        True to check the plumbing alone: 1 MiB, 1 and 2 drives, one repetition.
-    dir : str or Path, optional
-        Folder for scratch files; by default the one for temporary files.
-    plot : str, Path, or a sequence of them
-        Files for a figure: ``.svg``, ``.png`` or ``.html``.
-    document : str or Path, optional
-        File for the reference page; its figure is written next to it, into ``figures``.
-    progress : callable, optional
-        Called with work done and all work, both as planned [s], and the step that begins.
 
     Raises
     ------

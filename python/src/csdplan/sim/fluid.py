@@ -145,6 +145,8 @@ class FleetOutcome:
         Input computed by host cores and by drives; and what of it crossed the network [bytes].
     drive_utilization : float
         Busy share of the computing drives [1].
+    steps : int
+        Times that the search tried, for all hosts at once and for the fleet as a whole.
     net_energy_J, energy_J : float or None
         Energy above idle, and in all [J]; None if watts are unknown.
     """
@@ -157,6 +159,7 @@ class FleetOutcome:
     drive_bytes: float
     remote_bytes: float
     drive_utilization: float
+    steps: int
     net_energy_J: float | None = None
     energy_J: float | None = None
 
@@ -202,14 +205,16 @@ def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
     ModelError
         If some data lies where nothing that may fetch it computes.
     """
-    alone_s = _bisect(lambda time: _left(fleet, time) <= 0, np.full(len(fleet.host_Bps), np.inf))
+    unknown = np.full(len(fleet.host_Bps), np.inf)
+    alone_s, steps = _bisect(lambda time: _left(fleet, time) <= 0, unknown)
     time_s = float(alone_s.max())
     if fleet.remote and len(alone_s) > 1:
         bound = np.array([time_s])
-        time_s = float(_bisect(lambda time: np.array([_fits_together(fleet, time[0])]), bound)[0])
+        together_s, more = _bisect(lambda time: np.array([_fits_together(fleet, time[0])]), bound)
+        time_s, steps = float(together_s[0]), steps + more
     if not np.isfinite(time_s):
         raise ModelError("enabled", "too few", "a core or a drive that can reach all the data")
-    return _outcome(fleet, time_s, alone_s, system)
+    return _outcome(fleet, time_s, alone_s, steps, system)
 
 
 def _left(fleet: Fleet, time_s: FloatArray) -> FloatArray:
@@ -306,7 +311,7 @@ def _fits_together(fleet: Fleet, time_s: float) -> bool:
 
 
 def _outcome(
-    fleet: Fleet, time_s: float, alone_s: FloatArray, system: System | None
+    fleet: Fleet, time_s: float, alone_s: FloatArray, steps: int, system: System | None
 ) -> FleetOutcome:
     times = np.full(len(alone_s), time_s)
     own, _ = _inside(fleet, times)
@@ -340,13 +345,14 @@ def _outcome(
         drive_bytes=float(own.sum()) + stolen,
         remote_bytes=float(np.maximum(_left(fleet, times), 0.0).sum()),
         drive_utilization=utilization,
+        steps=steps,
         net_energy_J=net_J,
         energy_J=energy_J,
     )
 
 
-def _bisect(fits: Callable[[FloatArray], BoolArray], upper: FloatArray) -> FloatArray:
-    """Return the smallest times that fit, elementwise; infinite where none does.
+def _bisect(fits: Callable[[FloatArray], BoolArray], upper: FloatArray) -> tuple[FloatArray, int]:
+    """Return the smallest times that fit, elementwise (infinite where none does), and the steps.
 
     Parameters
     ----------
@@ -357,15 +363,13 @@ def _bisect(fits: Callable[[FloatArray], BoolArray], upper: FloatArray) -> Float
     """
     known = np.isfinite(upper)
     high = np.where(known, upper, 1.0)
-    for _ in range(_DOUBLINGS):
-        grow = ~known & ~fits(high)
-        if not grow.any():
-            break
-        high = np.where(grow, high * _GROWTH, high)
-    enough = known | fits(high)
+    enough, steps = known, 0
+    while not enough.all() and steps <= _DOUBLINGS:
+        enough, steps = known | fits(high), steps + 1
+        high = np.where(enough, high, high * _GROWTH)
     low = np.zeros_like(high)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        good = fits(middle)
+        good, steps = fits(middle), steps + 1
         low, high = np.where(good, low, middle), np.where(good, middle, high)
-    return np.where(enough, high, np.inf)
+    return np.where(enough, high, np.inf), steps

@@ -44,11 +44,14 @@ class Answer:
         One for each variable.
     bound : float
         No solution has a smaller objective.
+    nodes : int
+        Nodes of the branch-and-bound tree that were solved.
     """
 
     status: Status
     values: FloatArray
     bound: float
+    nodes: int
 
 
 def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
@@ -65,12 +68,13 @@ def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -
     with _quiet():
         result = milp(**matrices(built, objective), options=options)
     if result.status == _INFEASIBLE:
-        return Answer(Status.INFEASIBLE, np.empty(0), np.inf)
+        return Answer(Status.INFEASIBLE, np.empty(0), np.inf, 0)
     if result.x is None:
         raise ModelError("time_limit_s", time_limit_s, "more time: nothing was found in it")
     assert result.status in {_OPTIMAL, _LIMIT}, f"no such program is unbounded: {result.message}"
     status = Status.OPTIMAL if result.status == _OPTIMAL else Status.STOPPED
-    return Answer(status, np.asarray(result.x), float(result.mip_dual_bound))
+    values, bound = np.asarray(result.x), float(result.mip_dual_bound)
+    return Answer(status, values, bound, int(result.mip_node_count))
 
 
 def shadow_prices(built: Program) -> dict[str, float]:

@@ -215,6 +215,7 @@ def _plan(built: Program, answer: Answer) -> Plan:
         scale=float(values[built.scale]),
         shares=_shares(built, answer),
         network=network,
+        nodes=answer.nodes,
     )
 
 

@@ -85,6 +85,8 @@ class Plan:
         Level reached of each, and the binding ones.
     network : dict
         Number bought of network cards and switches, by name.
+    nodes : int
+        Nodes of the branch-and-bound tree that the solver needed.
     """
 
     verdict: Verdict
@@ -100,6 +102,7 @@ class Plan:
     shares: tuple[Share, ...]
     requirements: tuple[Requirement, ...] = ()
     network: dict[str, int] = field(default_factory=dict)
+    nodes: int = 0
 
     @property
     def bought(self) -> dict[str, int]:
