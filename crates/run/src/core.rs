@@ -1,4 +1,4 @@
-//! The steps of a run on each core, and the state that the cores share.
+//! The steps of a run on each core, and the state that the cores share and change.
 //!
 //! A step is one pass over all units: page rank takes many, everything else one. Invariant: all
 //! cores reach every barrier, even after a failure, or the others would wait for them forever.
@@ -7,40 +7,26 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use csd_initiator::Options;
-use csd_kernels::kernel::{self, Position};
 use csd_kernels::page_rank::Progress as Step;
-use csd_kernels::program::Program;
 use csd_reactor::sync::Barrier;
 use csd_reactor::{CoreId, random_u64};
-use csd_store::array::{Array, Plan};
+use csd_store::array::Array;
 
+use crate::context::{RunContext, StepContext};
 use crate::cores::{self, CorePart};
 use crate::drives;
 use crate::host;
 use crate::lease::Leases;
-use crate::ledger::Ledger;
 use crate::link::Link;
 use crate::memory;
 use crate::queue::{Queue, Taken};
 use crate::rank::Ranking;
-use crate::tally::Tally;
-use crate::target::Target;
 use crate::work::{self, AllPieces, Common, Done, MemberError, Work};
-use crate::{Answer, Error, Job, Mode, RunOptions};
+use crate::{Answer, Error, Mode};
 
 /// State shared by the cores of a run.
 pub(crate) struct Shared {
-    plan: Plan,
-    options: Options,
-    job: Arc<Job>,
-    pub(crate) run_options: RunOptions,
-    pub(crate) target: Target,
-    ledger: Arc<Ledger>,
-    /// True if the host takes over the units of lost drives.
-    takes_over: bool,
-    /// Answers of the step so far.
-    tally: Mutex<Tally>,
+    pub(crate) run: Arc<RunContext>,
     barrier: Barrier,
     state: Mutex<State>,
 }
@@ -62,40 +48,17 @@ struct State {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        plan: &Plan,
-        options: &Options,
-        job: &Arc<Job>,
-        target: Option<Target>,
-        run_options: &RunOptions,
-    ) -> Self {
-        let target = target.unwrap_or_else(|| Target::without_object(job));
-        let takes_over = job.can_lose_drives() && !matches!(target, Target::Object { .. });
-        let step = (Arc::new(Queue::new(job.piles())), Arc::default());
+    pub(crate) fn new(run: RunContext) -> Self {
+        let step = (Arc::new(Queue::new(run.job.piles())), Arc::default());
         Self {
-            plan: plan.clone(),
-            options: options.clone(),
-            job: Arc::clone(job),
-            run_options: run_options.clone(),
-            target,
-            ledger: Arc::default(),
-            takes_over,
-            tally: Mutex::default(),
-            barrier: Barrier::new(run_options.cores),
+            barrier: Barrier::new(run.run_options.cores),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
+            run: Arc::new(run),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
     }
 
     /// Returns the answer, and the number of bytes that went into it.
@@ -134,41 +97,12 @@ impl Shared {
     }
 }
 
-/// State shared by the workers of one core during a step.
-pub(crate) struct StepContext {
-    pub(crate) common: Common,
-    pub(crate) shared: Arc<Shared>,
-    /// Vector that every unit reads, little-endian; empty if there is none.
-    pub(crate) vector: Arc<Vec<u8>>,
-    /// Holder of the lease of the drives' memory: a number unique to the run; 0 if the run needs no
-    /// memory.
-    pub(crate) holder: u64,
-    /// Programs of this core that have finished a part and can be reused for another one of the
-    /// step.
-    pub(crate) idle: RefCell<Vec<Box<dyn Program>>>,
-}
-
-impl StepContext {
-    pub(crate) fn job(&self) -> &Job {
-        &self.shared.job
-    }
-
-    /// Adds the answer of an execution over `taken`, whose items are at `position`; returns the
-    /// number of its elements.
-    pub(crate) fn done(&self, taken: &Taken, position: &Position, answer: kernel::Answer) -> u64 {
-        let (job, bytes) = (self.job(), self.job().run_bytes(&taken.run));
-        self.shared.tally().add(job, taken, position, answer);
-        (self.common.progress)(bytes);
-        bytes / job.inputs[0].element.bytes() as u64
-    }
-}
-
 /// Runs one core's share.
 pub(crate) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
-    let array = Array::connect_drives(&shared.plan, &shared.options).await;
-    let members = &shared.job.inputs[0].members;
-    let can_compute = shared.job.can_lose_drives();
-    let links = Link::all(&array, &shared.plan, &shared.options, members, can_compute);
+    let array = Array::connect_drives(&shared.run.plan, &shared.run.options).await;
+    let members = &shared.run.job.inputs[0].members;
+    let can_compute = shared.run.job.can_lose_drives();
+    let links = Link::all(&array, &shared.run.plan, &shared.run.options, members, can_compute);
     if links.is_err() {
         shared.fail();
     }
@@ -179,7 +113,7 @@ pub(crate) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         return Ok(CorePart::begin(&[]));
     }
     let links = Rc::new(links?);
-    let pieces = work::pieces(&array, &shared.job.inputs);
+    let pieces = work::pieces(&array, &shared.run.job.inputs);
     let others = if can_compute { cores::others(&array, members) } else { Vec::new() };
     let part = CorePart::begin(&links);
     let worked = steps(core, (&links, &pieces), &shared).await;
@@ -217,7 +151,7 @@ async fn steps(core: CoreId, reach: Reach<'_>, shared: &Arc<Shared>) -> Result<(
         }
     }
     if let Ok(Some(leases)) = leases {
-        let over = failure.is_some() || shared.ledger.has_losses();
+        let over = failure.is_some() || shared.run.ledger.has_losses();
         failure = failure.or(leases.finish(over).await.err());
     }
     failure.map_or(Ok(()), Err)
@@ -229,16 +163,16 @@ fn context(
     (queue, vector): Units,
 ) -> Rc<StepContext> {
     let common = Common {
-        mode: shared.run_options.mode,
+        mode: shared.run.run_options.mode,
         queue,
         links: Rc::clone(links),
-        ledger: Arc::clone(&shared.ledger),
-        progress: Arc::clone(&shared.run_options.progress),
+        ledger: Arc::clone(&shared.run.ledger),
+        progress: Arc::clone(&shared.run.run_options.progress),
         pieces: Rc::clone(pieces),
-        takes_over: shared.takes_over,
+        takes_over: shared.run.takes_over,
     };
-    let (shared, holder) = (Arc::clone(shared), shared.state().holder);
-    Rc::new(StepContext { common, shared, vector, holder, idle: RefCell::default() })
+    let (run, holder) = (Arc::clone(&shared.run), shared.state().holder);
+    Rc::new(StepContext { common, run, vector, holder, idle: RefCell::default() })
 }
 
 /// Prepares the first step: leases the drives' memory if the job needs it, and computes the first
@@ -246,21 +180,21 @@ fn context(
 async fn prepare(reach: Reach<'_>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
     let (links, _) = reach;
     let step = shared.state().step.clone().expect("the first step");
-    let memory_bytes = match shared.run_options.mode {
+    let memory_bytes = match shared.run.run_options.mode {
         Mode::Host => 0,
-        Mode::Drives | Mode::Split => shared.target.memory_bytes(&shared.job),
+        Mode::Drives | Mode::Split => shared.run.target.memory_bytes(&shared.run.job),
     };
     let mut leases = None;
     if memory_bytes > 0 {
         memory::check(links, memory_bytes)?;
         let holder = random_u64().max(1);
         shared.state().holder = holder;
-        leases = Some(Leases::take(links, holder, shared.takes_over).await?);
+        leases = Some(Leases::take(links, holder, shared.run.takes_over).await?);
     }
     let begun = async {
-        if shared.job.has_row_sums() {
+        if shared.run.job.has_row_sums() {
             let context = context(reach, shared, step);
-            shared.begin(Ranking::begin(&context, shared.run_options.ranks).await?);
+            shared.begin(Ranking::begin(&context, shared.run.run_options.ranks).await?);
         }
         publish(reach, shared).await
     };
@@ -286,9 +220,9 @@ async fn publish(reach: Reach<'_>, shared: &Arc<Shared>) -> Result<(), Error> {
 
 /// Ends a step: sets the answer, or the next step.
 fn lead(shared: &Shared) {
-    let lost = shared.ledger.has_losses();
+    let lost = shared.run.ledger.has_losses();
     let mut state = shared.state();
-    let tally = std::mem::take(&mut *shared.tally());
+    let tally = std::mem::take(&mut *shared.run.tally());
     state.bytes += tally.bytes;
     state.step = None;
     if state.failed {
@@ -301,7 +235,7 @@ fn lead(shared: &Shared) {
     // Without all sums there can be no next step.
     let progress = if lost { Step::Exhausted } else { ranking.advance(tally.sums) };
     if progress == Step::Again {
-        let queue = Arc::new(Queue::new(shared.job.piles()));
+        let queue = Arc::new(Queue::new(shared.run.job.piles()));
         state.step = Some((queue, Arc::new(ranking.vector())));
     } else {
         state.answer.ranks = Some(ranking.ranks(progress));

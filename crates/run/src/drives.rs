@@ -18,7 +18,7 @@ use csd_store::layout::Run;
 use csd_store::piece::is_damage;
 
 use crate::Error;
-use crate::core::StepContext;
+use crate::context::StepContext;
 use crate::job::entry_bytes;
 use crate::link::is_lost;
 use crate::memory;
@@ -91,13 +91,13 @@ async fn execute_once(
     let (sources, digests) = sources(context, drive.block.block_bytes(), taken);
     let execution = Execution {
         program: job.kernel.program_id(),
-        output: context.shared.target.output(job, taken, slot),
+        output: context.run.target.output(job, taken, slot),
         sources,
         inline: vec![],
         digests,
         parameters: job.parameters_at(position),
         serial: false,
-        cores: context.shared.run_options.drive_cores,
+        cores: context.run.run_options.drive_cores,
     };
     let result = drive.compute.execute(program, &execution).await;
     result.map_err(|error| match error.status() {
@@ -127,7 +127,7 @@ async fn read_bytes(
     taken: &Taken,
     slot: Slot,
 ) -> Result<Vec<u8>, Error> {
-    let (start, bytes) = context.shared.target.place(context.job(), taken, slot);
+    let (start, bytes) = context.run.target.place(context.job(), taken, slot);
     if bytes == 0 {
         return Ok(Vec::new());
     }

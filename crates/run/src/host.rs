@@ -14,7 +14,7 @@ use csd_store::catalogue::Entry;
 use csd_store::layout::Run;
 use csd_store::object::read_chunk;
 
-use crate::core::StepContext;
+use crate::context::StepContext;
 use crate::drives;
 use crate::link::Link;
 use crate::queue::Taken;
@@ -55,7 +55,7 @@ pub(crate) async fn unit(context: &Rc<StepContext>, taken: &Taken) -> Result<u64
         Error::corrupt(context.common.links[taken.member].name(), job.names(), failure.reason)
     });
     let (result, written) = computed?;
-    let bytes = match &context.shared.target {
+    let bytes = match &context.run.target {
         Target::Object { entry, .. } => {
             store_all(context, entry, taken, written).await?;
             Vec::new()
@@ -71,7 +71,7 @@ fn compute(
     position: &Position,
     mut inputs: Vec<Vec<Buffer>>,
 ) -> Result<(u64, Vec<Buffer>), Failure> {
-    let (job, wanted) = (context.job(), context.shared.target.wanted());
+    let (job, wanted) = (context.job(), context.run.target.wanted());
     let reused = context.idle.borrow_mut().pop();
     if reused.is_none() && !context.vector.is_empty() {
         inputs.push(vec![Buffer::from_slice(&context.vector)]);
@@ -119,7 +119,7 @@ async fn read_all(
 /// Returns the link to the drive of a chunk of the output.
 fn link<'a>(context: &'a StepContext, taken: &Taken, number: u32) -> &'a Link {
     let links = &context.common.links;
-    match context.shared.target.drive(taken, number) {
+    match context.run.target.drive(taken, number) {
         None => &links[taken.member],
         Some(drive) => {
             let found = links.iter().find(|link| link.index() == usize::from(drive));
@@ -135,7 +135,7 @@ async fn store_all(
     taken: &Taken,
     chunks: Vec<Buffer>,
 ) -> Result<(), Error> {
-    let (mut number, stride) = context.shared.target.numbers(taken);
+    let (mut number, stride) = context.run.target.numbers(taken);
     for chunk in &chunks {
         let key = csd_nvme::vendor::execute::chunk_key(&entry.id.0, number);
         let store = async |drive: &Rc<csd_store::array::Drive>| {

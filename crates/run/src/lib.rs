@@ -8,6 +8,7 @@
 //! reports the missing work. Invariant: an [`Outcome`] covers every element of the objects exactly
 //! once.
 
+mod context;
 mod core;
 mod cores;
 mod drives;
@@ -64,7 +65,8 @@ pub fn run(
     let cores = if mode == Mode::Drives { 1 } else { run_options.cores };
     let target = output_object.map(OutputObject::target);
     let run_options = RunOptions { mode, cores, ..run_options.clone() };
-    let shared = core::Shared::new(plan, options, job, target, &run_options);
+    let shared =
+        core::Shared::new(context::RunContext::new(plan, options, job, target, &run_options));
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)))?;
@@ -73,7 +75,7 @@ pub fn run(
     // The step in which a drive is lost does not count.
     let begun = if answer.ranks.is_some() { steps + 1 } else { steps };
     let unit = if job.by_parts() { "part" } else { "chunk" };
-    let partial = shared.ledger().partial(unit, bytes, job.bytes() * begun);
+    let partial = shared.run.ledger.partial(unit, bytes, job.bytes() * begun);
     if let Some(partial) = partial {
         return Err(Failed::Partial(partial));
     }
@@ -87,7 +89,7 @@ pub fn run(
         bytes,
         wall_s: spent.wall_s,
         crossed_bytes: spent.crossed_bytes,
-        shares: shared.ledger().shares(),
-        warnings: shared.ledger().reasons(),
+        shares: shared.run.ledger.shares(),
+        warnings: shared.run.ledger.reasons(),
     })
 }

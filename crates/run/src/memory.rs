@@ -6,7 +6,7 @@ use csd_initiator::Memory;
 use csd_reactor::Buffer;
 use csd_store::array::Drive;
 
-use crate::core::StepContext;
+use crate::context::StepContext;
 use crate::link::{Link, is_lost};
 use crate::target::MEMORY_NSID;
 use crate::{Error, InvalidJob, lease};

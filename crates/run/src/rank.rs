@@ -9,7 +9,7 @@ use std::rc::Rc;
 use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
 use csd_store::object::read_chunk;
 
-use crate::core::StepContext;
+use crate::context::StepContext;
 use crate::error::Error;
 use crate::job::Job;
 use crate::outcome::Ranks;
