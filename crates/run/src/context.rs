@@ -15,7 +15,7 @@ use crate::target::Target;
 use crate::work::Common;
 use crate::{Job, RunOptions};
 
-/// What all cores and steps of a run use.
+/// Data of a run that all of its cores and steps use.
 pub(crate) struct RunContext {
     pub(crate) plan: Plan,
     pub(crate) options: Options,
