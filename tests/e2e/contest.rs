@@ -10,6 +10,7 @@ use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, block_on, spawn};
 use csd_store::array::{Array as Drives, ArrayFile, Plan};
 use csd_store::catalogue::{self, Entry, State, claim_key};
+use csd_store::error::NameError;
 use csd_store::object::{self, Arrange, Error, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 use csd_store::{ElementType, Options};
@@ -55,7 +56,9 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
     let progress: object::Progress = Arc::new(|_| {});
     match object::put(drives, source, &options, &progress).await {
         Ok(_) => true,
-        Err(Error::Overtaken { .. } | Error::Exists { .. }) => false,
+        Err(Error::Name(NameError::Overtaken { .. }) | Error::Name(NameError::Exists { .. })) => {
+            false
+        }
         Err(error) => panic!("{error}"),
     }
 }

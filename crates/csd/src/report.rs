@@ -116,13 +116,17 @@ impl From<csd_store::object::Error> for Failure {
     fn from(error: csd_store::object::Error) -> Self {
         let failure = Self::at_fault(error.fault(), &error).of_drive(error.drive());
         match error {
-            csd_store::object::Error::Full { room: Some(room), .. } => {
+            csd_store::object::Error::Drive(csd_store::error::DriveError::Full {
+                room: Some(room),
+                ..
+            }) => {
                 let message = format!("{}; objects can take {}", failure.message, takes(&room));
                 Self { message, detail: json!({ "room": describe(&room) }), ..failure }
             }
-            csd_store::object::Error::Lost { ranges, .. } => {
-                Self { detail: json!({ "lost": lost(&ranges) }), ..failure }
-            }
+            csd_store::object::Error::Protection(csd_store::error::ProtectionError::Lost {
+                ranges,
+                ..
+            }) => Self { detail: json!({ "lost": lost(&ranges) }), ..failure },
             _ => failure,
         }
     }

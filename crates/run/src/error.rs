@@ -57,7 +57,12 @@ impl Error {
 
     /// Returns the error of data of `object` on `drive` that contradicts itself.
     pub(crate) fn corrupt(drive: &str, object: String, why: String) -> Self {
-        csd_store::Error::Corrupt { drive: drive.to_owned(), object, why }.into()
+        csd_store::Error::Drive(csd_store::error::DriveError::Corrupt {
+            drive: drive.to_owned(),
+            object,
+            why,
+        })
+        .into()
     }
 
     /// Returns true if a piece of a protected object cannot be read, and others may give it back.

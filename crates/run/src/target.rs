@@ -177,7 +177,7 @@ impl OutputObject {
     /// that are up and not among the `lost` ones.
     ///
     /// # Errors
-    /// [`csd_store::Error::Exists`]; [`Error::InvalidJob`] when the job has no output to store;
+    /// [`NameError::Exists`](csd_store::error::NameError::Exists); [`Error::InvalidJob`] when the job has no output to store;
     /// [`csd_store::Error::Array`] when no drive is left.
     pub async fn begin(
         array: &Array,
@@ -291,7 +291,7 @@ impl OutputObject {
     /// Seals the object, which makes it visible.
     ///
     /// # Errors
-    /// [`csd_store::Error::Overtaken`], or the error that prevented a majority from agreeing.
+    /// [`NameError::Overtaken`](csd_store::error::NameError::Overtaken), or the error that prevented a majority from agreeing.
     pub async fn seal(
         mut self,
         array: &Array,

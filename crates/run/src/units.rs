@@ -17,7 +17,7 @@ use crate::work::{Common, Done};
 /// not, and the host can take over, records the drive as lost.
 ///
 /// # Errors
-/// Those of the work; [`csd_store::Error::Corrupt`] if blocks are no longer the inputs'.
+/// Those of the work; [`DriveError::Corrupt`](csd_store::error::DriveError::Corrupt) if blocks are no longer the inputs'.
 pub(crate) async fn in_own_units(
     common: &Common,
     inputs: &[Entry],
@@ -45,7 +45,7 @@ pub(crate) async fn in_own_units(
 /// input stand for all.
 ///
 /// # Errors
-/// [`csd_store::Error::Corrupt`] if they do not; a failed command.
+/// [`DriveError::Corrupt`](csd_store::error::DriveError::Corrupt) if they do not; a failed command.
 pub async fn check_blocks(inputs: &[Entry], member: usize, drive: &Drive) -> Result<(), Error> {
     for entry in inputs {
         let Placement::Block(extents) = &entry.placement else { continue };

@@ -77,7 +77,7 @@ impl Common {
     /// could not be read and all inputs are protected.
     ///
     /// # Errors
-    /// The error of the reading, or [`csd_store::Error::Lost`].
+    /// The error of the reading, or [`ProtectionError::Lost`](csd_store::error::ProtectionError::Lost).
     pub(crate) async fn or_computed(
         &self,
         (input, member): (usize, usize),
@@ -197,9 +197,12 @@ pub(crate) async fn worker<W: Work>(
                 }
             }
             // Damaged chunks are computed, and the drive goes on with others.
-            Err((of, error @ Error::Store(csd_store::Error::Corrupt { .. })))
-                if !work.common().pieces.is_empty() =>
-            {
+            Err((
+                of,
+                error @ Error::Store(csd_store::Error::Drive(
+                    csd_store::error::DriveError::Corrupt { .. },
+                )),
+            )) if !work.common().pieces.is_empty() => {
                 work.common().give_to_host(of, &error, Some(&taken));
             }
             Err((_, error)) => {

@@ -21,6 +21,7 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Extents, ObjectId};
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::sweep;
 
@@ -67,7 +68,11 @@ impl Claimer {
             let Some(unit) = next_free(&self.taken, self.next, self.units) else {
                 if reclaimed || !self.reclaim(array).await? {
                     let drive = self.drive.name.clone();
-                    return Err(Error::Full { drive, what: "block namespace", room: None });
+                    return Err(Error::Drive(DriveError::Full {
+                        drive,
+                        what: "block namespace",
+                        room: None,
+                    }));
                 }
                 reclaimed = true;
                 continue;
@@ -255,10 +260,12 @@ async fn lock_holder(drive: &Drive) -> Result<Option<Vec<u8>>, Error> {
 async fn read_claim(drive: &Drive, unit: u32) -> Result<Option<(ObjectId, Key)>, Error> {
     let value = drive.objects.retrieve(&unit_key(unit), 64).await;
     let value = value.map_err(|error| Error::command(drive, error))?;
-    value.map(|value| parse_claim(&value)).transpose().map_err(|why| Error::Corrupt {
-        drive: drive.name.clone(),
-        object: format!("claim of unit {unit}"),
-        why: why.to_owned(),
+    value.map(|value| parse_claim(&value)).transpose().map_err(|why| {
+        Error::Drive(DriveError::Corrupt {
+            drive: drive.name.clone(),
+            object: format!("claim of unit {unit}"),
+            why: why.to_owned(),
+        })
     })
 }
 

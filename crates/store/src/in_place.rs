@@ -6,6 +6,7 @@ use csd_nvme::vendor::execute::{Execution, Output, Place};
 
 use crate::array::{Drive, OBJECTS_NSID};
 use crate::catalogue::ObjectId;
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::piece::is_damage;
 
@@ -27,10 +28,12 @@ pub async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
     let programs = drive.compute.programs().await;
     let programs = programs.map_err(|error| Error::command(drive, error))?;
     let index = programs.iter().position(|program| program.pid() == pid);
-    index.and_then(|index| u16::try_from(index).ok()).ok_or_else(|| Error::Corrupt {
-        drive: drive.name.clone(),
-        object: format!("program {pid}"),
-        why: "the drive does not list this program".to_owned(),
+    index.and_then(|index| u16::try_from(index).ok()).ok_or_else(|| {
+        Error::Drive(DriveError::Corrupt {
+            drive: drive.name.clone(),
+            object: format!("program {pid}"),
+            why: "the drive does not list this program".to_owned(),
+        })
     })
 }
 

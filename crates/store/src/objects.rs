@@ -19,6 +19,7 @@ use csd_reactor::{Config, CoreId, Hosted, Pending, Unanswered, core_local, set_c
 
 use crate::array::{self, Array, ArrayFile, Plan, Writers};
 use crate::catalogue::Entry;
+use crate::error::DriveError;
 use crate::object::{self, Listed, PutOptions, Stored};
 use crate::source::Source;
 
@@ -297,7 +298,9 @@ fn is_lost(error: &Error) -> bool {
     use array::Error::{Down, TooFew};
     match error {
         Error::Object(object::Error::Array(Down { .. } | TooFew { .. })) => true,
-        Error::Object(object::Error::Drive { source, .. }) => source.status().is_none(),
+        Error::Object(object::Error::Drive(DriveError::Command { source, .. })) => {
+            source.status().is_none()
+        }
         _ => false,
     }
 }

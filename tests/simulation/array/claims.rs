@@ -8,6 +8,7 @@ use csd_nvme::kv::{STORE_IF_ABSENT, STORE_IF_NEWER};
 use csd_reactor::Buffer;
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, claim_key, key};
+use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 
 use super::Lane;
@@ -67,12 +68,15 @@ fn a_reclaim_leaves_the_claims_of_an_entry_that_one_drive_alone_holds() {
     lane.world.partition(lane.hosts[0], lane.drives[0].machine);
     let removed = remove();
     lane.world.heal(lane.hosts[0], lane.drives[0].machine);
-    assert!(matches!(removed, Err(Error::Undecided { .. })), "{removed:?}, {reclaimed} claims");
+    assert!(
+        matches!(removed, Err(Error::Name(NameError::Undecided { .. }))),
+        "{removed:?}, {reclaimed} claims"
+    );
     assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
     // With all drives it is decided.
     remove().expect("removes");
     let found = lane.ask(|array| async move { object::lookup(&array, &name_of(0)).await });
-    assert!(matches!(found, Err(Error::Missing { .. })), "{found:?}");
+    assert!(matches!(found, Err(Error::Name(NameError::Missing { .. }))), "{found:?}");
     assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
     assert_eq!((reclaimed, reclaim().expect("reclaims").claims), (0, 0));
 }

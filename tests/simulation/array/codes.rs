@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use csd_reactor::now;
 use csd_store::array::{Array, GUARDED, Guards, Plan};
+use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 
 use super::history::Ask;
@@ -87,7 +88,9 @@ async fn read_names(plan: Plan, guards: Guards, known: Known) {
     let array = Array::connect_with(&plan, &host::options(), guards).await;
     for name in 0..NAMES {
         match object::lookup(&array, &name_of(name)).await {
-            Ok(_) | Err(Error::Missing { .. }) => known.borrow_mut().found_by_two += 1,
+            Ok(_) | Err(Error::Name(NameError::Missing { .. })) => {
+                known.borrow_mut().found_by_two += 1
+            }
             Err(_) => known.borrow_mut().unfound.push(name),
         }
         let operation = known.borrow_mut().history.begin(0, name, Ask::Get, now().ns());

@@ -16,6 +16,7 @@ use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
 use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
+use csd_store::error::{NameError, ProtectionError};
 use csd_store::extent::UNIT_BYTES;
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Encode, Error, Form, GetOptions, On, PutOptions};
@@ -164,7 +165,7 @@ async fn protect(array: &Array, name: usize, known: &Known) -> Told {
             Told::Done
         }
         // It is protected, or more drives are needed.
-        Err(Error::Protection { .. }) => Told::Exists,
+        Err(Error::Protection(ProtectionError::Impossible { .. })) => Told::Exists,
         Err(error) => refused(&error),
     }
 }
@@ -201,8 +202,8 @@ pub fn name_of(name: usize) -> String {
 
 pub fn refused(error: &Error) -> Told {
     match error {
-        Error::Exists { .. } => Told::Exists,
-        Error::Missing { .. } => Told::Missing,
+        Error::Name(NameError::Exists { .. }) => Told::Exists,
+        Error::Name(NameError::Missing { .. }) => Told::Missing,
         _ => Told::Unknown,
     }
 }
@@ -262,7 +263,7 @@ pub async fn get(array: &Array, name: usize, known: &Known) -> Told {
     let content = known.borrow_mut().history.recognise(&found, done.is_ok());
     match done {
         Ok(()) => Told::Bytes(content),
-        Err(Error::Removed { .. }) => Told::Missing,
+        Err(Error::Name(NameError::Removed { .. })) => Told::Missing,
         Err(_) => Told::Unknown,
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use csd_store::array::GUARDED;
 use csd_store::catalogue::Entry;
+use csd_store::error::NameError;
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Error, On, PutOptions};
 
@@ -60,7 +61,7 @@ fn an_object_that_was_moved_and_cannot_be_read_was_not_removed() {
         lane.part(1, &LOST);
         let (_, done) = read_by(&lane, &former);
         lane.join(1, &LOST);
-        assert!(matches!(done, Err(Error::Moved { .. })), "{on:?}: {done:?}");
+        assert!(matches!(done, Err(Error::Name(NameError::Moved { .. }))), "{on:?}: {done:?}");
         let (bytes, done) = read_by(&lane, &former);
         done.expect("reads it where it is now");
         assert!(bytes == content(), "{on:?}: other bytes");

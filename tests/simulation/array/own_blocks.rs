@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, Placement, rebuild};
+use csd_store::error::DriveError;
 use csd_store::error::Error;
 use csd_store::object;
 use csd_store::repair::{self, On};
@@ -37,7 +38,7 @@ async fn counts(array: &Array, entry: &Entry) -> bool {
     let member = entry.members.iter().position(is_it).expect("on all drives");
     match csd_run::check_blocks(std::slice::from_ref(entry), member, drive).await {
         Ok(()) => {}
-        Err(csd_run::Error::Store(Error::Corrupt { .. })) => return false,
+        Err(csd_run::Error::Store(Error::Drive(DriveError::Corrupt { .. }))) => return false,
         Err(error) => panic!("{error}"),
     }
     let Placement::Block(extents) = &entry.placement else { panic!("on blocks") };

@@ -8,6 +8,7 @@ use csd_kernels::ElementType;
 use csd_reactor::random_u64;
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, ObjectId, Placement, State};
+use csd_store::error::ProtectionError;
 use csd_store::object::{self, Error, Limits};
 
 use super::history::{CHUNK_BYTES, Told};
@@ -84,7 +85,9 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
             Told::Done
         }
         // It lies there, or was removed meanwhile.
-        (None, None) | (Some((_, Error::Protection { .. })), _) => Told::Unknown,
+        (None, None) | (Some((_, Error::Protection(ProtectionError::Impossible { .. }))), _) => {
+            Told::Unknown
+        }
         (Some((_, error)), _) => refused(&error),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use csd_reactor::now;
 use csd_store::array::{Array, GUARDED, Plan};
 use csd_store::catalogue::{grow, shrink};
+use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 
 use super::claims::{interrupted, with_object};
@@ -43,7 +44,7 @@ async fn use_smaller(host: usize, plan: Plan, known: Known) {
     let array = array.with_patience(Duration::from_millis(300));
     for name in 0..NAMES {
         match object::lookup(&array, &name_of(name)).await {
-            Ok(_) | Err(Error::Missing { .. }) => {}
+            Ok(_) | Err(Error::Name(NameError::Missing { .. })) => {}
             Err(error) => {
                 let text = format!("{} is not found: {error}", name_of(name));
                 known.borrow_mut().history.violations.push(text);
@@ -177,7 +178,7 @@ fn a_change_that_had_won_counts_once_the_drive_that_knows_it_is_removed() {
         let remove = |array: Array| async move { object::remove(&array, &name_of(0)).await };
         lane.ask_of(plan_without(0), remove).expect("removes");
         let found = lane.ask_of(plan_without(0), look);
-        assert!(matches!(found, Err(Error::Missing { .. })), "{found:?}");
+        assert!(matches!(found, Err(Error::Name(NameError::Missing { .. }))), "{found:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use csd_reactor::random_u64;
 use csd_store::array::{Array, Guards};
 use csd_store::catalogue::{Entry, ObjectId};
+use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 use csd_store::repair::{self, Limits, On, Repaired};
 
@@ -91,7 +92,7 @@ pub async fn all(array: &Array, known: &Known) -> bool {
     for (name, is_enough) in before {
         match object::lookup(array, &name).await {
             Ok(entry) => after.push((name, is_enough, entry)),
-            Err(Error::Missing { .. }) => {}
+            Err(Error::Name(NameError::Missing { .. })) => {}
             Err(_) => return false,
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use csd_kernels::ElementType;
 use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, rebuild};
+use csd_store::error::{NameError, ProtectionError};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Encode, Error, On, PutOptions};
 use csd_store::repair;
@@ -79,13 +80,13 @@ impl Change {
     async fn make(self, array: &Array) {
         match self {
             Self::Put(on) => match put_protected(array, on, None).await {
-                Ok(()) | Err(Error::Exists { .. }) => {}
+                Ok(()) | Err(Error::Name(NameError::Exists { .. })) => {}
                 Err(error) => panic!("{error}"),
             },
             Self::Protect(_, _, encode) => {
                 let progress = Arc::new(|_| {}) as object::Progress;
                 match object::protect(array, NAME, scheme(), encode, &progress).await {
-                    Ok(_) | Err(Error::Protection { .. }) => {}
+                    Ok(_) | Err(Error::Protection(ProtectionError::Impossible { .. })) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -102,7 +103,7 @@ impl Change {
                 assert!(done.failed.is_empty(), "{:?}", done.failed);
             }
             Self::Remove(_) => match object::remove(array, NAME).await {
-                Ok(_) | Err(Error::Missing { .. }) => {}
+                Ok(_) | Err(Error::Name(NameError::Missing { .. })) => {}
                 Err(error) => panic!("{error}"),
             },
         }
@@ -116,7 +117,8 @@ impl Change {
                 done.expect("reads");
                 assert!(bytes == bytes_of(CONTENT), "other bytes");
             }
-            Err(Error::Missing { .. }) if matches!(self, Self::Put(_) | Self::Remove(_)) => {}
+            Err(Error::Name(NameError::Missing { .. }))
+                if matches!(self, Self::Put(_) | Self::Remove(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -128,7 +130,7 @@ impl Change {
             (object::lookup(&array, NAME).await, voters(&array))
         });
         match found {
-            Err(Error::Missing { .. }) => assert!(matches!(self, Self::Remove(_))),
+            Err(Error::Name(NameError::Missing { .. })) => assert!(matches!(self, Self::Remove(_))),
             Err(error) => panic!("{error}"),
             Ok(entry) => {
                 let sound = Sound::at_rest(&lane.media_at_rest(), &entry);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use csd_run::program::{self, Outcome, Records, RunOptions, Sandbox, Task};
 use csd_store::ElementType;
 use csd_store::array::{Array, Plan};
+use csd_store::error::NameError;
 use csd_store::object::{self, Arrange, On, PutOptions, Stored};
 use csd_store::source::Source;
 use serde_json::{Value, json};
@@ -134,8 +135,8 @@ fn refuse_existing((context, plan): (&Context, &Plan), name: &str) -> Result<(),
     let name = name.to_owned();
     with_plan(plan, context.options()?, async move |array: &Array| {
         match object::lookup(array, &name).await {
-            Ok(_) => Err(object::Error::Exists { name }.into()),
-            Err(object::Error::Missing { .. }) => Ok(()),
+            Ok(_) => Err(object::Error::Name(NameError::Exists { name }).into()),
+            Err(object::Error::Name(NameError::Missing { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
     })

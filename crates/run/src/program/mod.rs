@@ -141,9 +141,10 @@ pub fn run(
     let begins_again = match &spent {
         Ok(_) => shared.mistrusts_heads(),
         // It may have failed because of a wrong head.
-        Err(Failed::Run(Error::Program { .. } | Error::Store(csd_store::Error::Drive { .. }))) => {
-            task.records() == Records::Lines && catalogue::are_protected(&task.inputs)
-        }
+        Err(Failed::Run(
+            Error::Program { .. }
+            | Error::Store(csd_store::Error::Drive(csd_store::error::DriveError::Command { .. })),
+        )) => task.records() == Records::Lines && catalogue::are_protected(&task.inputs),
         Err(_) => false,
     };
     if begins_again {

@@ -23,6 +23,7 @@ use super::entry::{self, Entry};
 use super::{ENTRY_BYTES, holders, read_value};
 use crate::array::{Array, Drive};
 use crate::error::Error;
+use crate::error::{DriveError, NameError};
 
 /// First byte of a claim's key.
 pub const CLAIM_PREFIX: u8 = 0x05;
@@ -130,7 +131,11 @@ pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, 
     let Some(claim) = read_value(drive, key, name).await? else { return Ok(None) };
     if claim_key(&claim.name, claim.epoch) != *key {
         let why = "a claim stands under another's key".to_owned();
-        return Err(Error::Corrupt { drive: drive.name.clone(), object: claim.name, why });
+        return Err(Error::Drive(DriveError::Corrupt {
+            drive: drive.name.clone(),
+            object: claim.name,
+            why,
+        }));
     }
     Ok(Some(claim))
 }
@@ -149,11 +154,11 @@ pub(super) enum Claimed {
 /// of a writer that was interrupted.
 ///
 /// # Errors
-/// [`Error::Overtaken`] when another writer has won, or has precedence to try again;
-/// [`Error::Undecided`] when only drives that are down can tell; a drive's error.
+/// [`NameError::Overtaken`] when another writer has won, or has precedence to try again;
+/// [`NameError::Undecided`] when only drives that are down can tell; a drive's error.
 pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Result<Claimed, Error> {
     array.require_majority()?;
-    let overtaken = || Error::Overtaken { name: entry.name.clone() };
+    let overtaken = || Error::Name(NameError::Overtaken { name: entry.name.clone() });
     let (key, value) = (claim_key(&entry.name, entry.epoch), entry.encode());
     let (mut own, mut failures) = (Vec::new(), Vec::new());
     let mut drives = array.voters().into_iter();
@@ -202,9 +207,11 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
         }
         // A drive that failed, unless for lack of space, may have stored the claim.
         Standing::Free | Standing::Open => {
-            let at = failures.iter().position(|error| !matches!(error, Error::Full { .. }));
+            let at = failures
+                .iter()
+                .position(|error| !matches!(error, Error::Drive(DriveError::Full { .. })));
             match failures.is_empty() {
-                true => Err(Error::Undecided { name: entry.name.clone() }),
+                true => Err(Error::Name(NameError::Undecided { name: entry.name.clone() })),
                 false => Err(failures.swap_remove(at.unwrap_or(0))),
             }
         }
@@ -261,7 +268,7 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
         for key in keys(drive).await? {
             let claim = match read_one(drive, &key).await {
                 // A damaged claim is not known to have passed.
-                Ok(None) | Err(Error::Corrupt { .. }) => continue,
+                Ok(None) | Err(Error::Drive(DriveError::Corrupt { .. })) => continue,
                 Ok(Some(claim)) => claim,
                 Err(error) => return Err(error),
             };

@@ -23,6 +23,7 @@ use super::claim;
 use super::entry::{self, Entry};
 use crate::array::membership::{self, Origin};
 use crate::array::{self, Array, Drive};
+use crate::error::DriveError;
 use crate::extent;
 use crate::fault::Fault;
 use crate::object::{self, objects_on};
@@ -142,7 +143,7 @@ pub(super) async fn settle_claims(old: &Array) -> Result<(), Error> {
         for key in claim::keys(&drive).await? {
             match claim::read_one(&drive, &key).await {
                 Ok(Some(claimed)) => drop(super::settle(old, &claimed.name).await?),
-                Ok(None) | Err(object::Error::Corrupt { .. }) => {}
+                Ok(None) | Err(object::Error::Drive(DriveError::Corrupt { .. })) => {}
                 Err(error) => return Err(error.into()),
             }
         }

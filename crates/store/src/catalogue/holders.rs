@@ -8,6 +8,7 @@
 use super::Entry;
 use crate::array::Array;
 use crate::error::Error;
+use crate::error::NameError;
 
 /// Returns the losses that the name of `entry` must survive from now on, if a majority of holders
 /// does not suffice for them, else 0. `before` is the name's entry so far.
@@ -27,7 +28,7 @@ pub(crate) fn needed(array: &Array, entry: &Entry) -> usize {
 /// Checks that as many drives vote as must hold this entry.
 ///
 /// # Errors
-/// [`Error::Array`], or [`Error::Writers`] if a majority would not suffice.
+/// [`Error::Array`], or [`NameError::Writers`] if a majority would not suffice.
 pub(super) fn require(array: &Array, entry: &Entry) -> Result<(), Error> {
     let (needed, up) = (needed(array, entry), array.voters().len());
     if needed == array.quorum().write() {
@@ -37,7 +38,7 @@ pub(super) fn require(array: &Array, entry: &Entry) -> Result<(), Error> {
         return Ok(());
     }
     let (name, losses, drives) = (entry.name.clone(), entry.losses(), array.size());
-    Err(Error::Writers { name, losses, needed, drives, up, down: array.down() })
+    Err(Error::Name(NameError::Writers { name, losses, needed, drives, up, down: array.down() }))
 }
 
 /// Checks that enough drives hold the entry, of which `count` acknowledged it.

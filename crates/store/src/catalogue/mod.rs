@@ -8,7 +8,7 @@
 //!
 //! Every change of a name (begun, sealed, removed) is an entry of a higher epoch, and a writer
 //! writes an entry only after it has won that epoch (`claim`). So of two writers at most one
-//! changes the version that both have read; the other one gets [`Error::Overtaken`].
+//! changes the version that both have read; the other one gets [`NameError::Overtaken`].
 //!
 //! The drives themselves refuse an entry whose epoch is not higher than that of their own (Store
 //! Newer), however late it comes. An acknowledgement counts only if its drive answered another
@@ -38,6 +38,7 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive, membership};
 use crate::error::Error;
+use crate::error::{DriveError, NameError};
 use claim::{Claimed, Claims, Standing, on_all};
 
 pub use entry::are_protected;
@@ -98,7 +99,7 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
         match answer.await {
             (drive, Ok(entry)) => found.answers.push((drive.index, entry)),
             (drive, Err(error)) => {
-                if matches!(error, Error::Corrupt { .. }) {
+                if matches!(error, Error::Drive(DriveError::Corrupt { .. })) {
                     found.damaged.push(drive.index);
                 }
                 failed = Some(error);
@@ -116,20 +117,29 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
 /// Returns the entry under `key` on one drive.
 ///
 /// # Errors
-/// [`Error::Corrupt`], or a failed command.
+/// [`DriveError::Corrupt`], or a failed command.
 pub async fn read_one(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry>, Error> {
     let entry = read_value(drive, key, name).await?;
     if entry.as_ref().is_some_and(|entry| entry::key(&entry.name) != *key) {
         let why = "it stands under another name's key".to_owned();
-        return Err(Error::Corrupt { drive: drive.name.clone(), object: name.to_owned(), why });
+        return Err(Error::Drive(DriveError::Corrupt {
+            drive: drive.name.clone(),
+            object: name.to_owned(),
+            why,
+        }));
     }
     Ok(entry)
 }
 
 /// Returns the entry stored as the value of `key`, which may be of any kind.
 async fn read_value(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry>, Error> {
-    let corrupt =
-        |why: String| Error::Corrupt { drive: drive.name.clone(), object: name.to_owned(), why };
+    let corrupt = |why: String| {
+        Error::Drive(DriveError::Corrupt {
+            drive: drive.name.clone(),
+            object: name.to_owned(),
+            why,
+        })
+    };
     let value = match drive.objects.retrieve(key, ENTRY_BYTES).await {
         Ok(Some(value)) => value,
         Ok(None) => return Ok(None),
@@ -199,8 +209,8 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
 /// warnings about drives that failed although a write quorum succeeded.
 ///
 /// # Errors
-/// [`Error::Overtaken`] when another writer changed the name in the meantime, [`Error::Undecided`]
-/// when only drives that are down can tell, [`Error::Writers`] when fewer drives vote than the name
+/// [`NameError::Overtaken`] when another writer changed the name in the meantime, [`NameError::Undecided`]
+/// when only drives that are down can tell, [`NameError::Writers`] when fewer drives vote than the name
 /// needs, or the errors of [`read`].
 ///
 /// # Panics
@@ -216,7 +226,7 @@ pub async fn write(
     claimed.survives = holders::survives(array, entry, ground.found.newest());
     holders::require(array, &claimed)?;
     membership::register(array, holders::needed(array, &claimed)).await?;
-    let overtaken = || Error::Overtaken { name: entry.name.clone() };
+    let overtaken = || Error::Name(NameError::Overtaken { name: entry.name.clone() });
     let (base, mut ground) = (ground.base(), ground.clone());
     let holders = loop {
         claimed.epoch = ground.epoch;
@@ -237,7 +247,7 @@ pub async fn write(
     }
     // The holders of the claim that are alive still hold it.
     if found.alive().filter(|index| holders.contains(index)).count() < array.quorum().majority() {
-        return Err(Error::Undecided { name: entry.name.clone() });
+        return Err(Error::Name(NameError::Undecided { name: entry.name.clone() }));
     }
     *entry = claimed;
     let Down { acknowledged, mut failures } = put_down(array, entry).await?;
@@ -273,7 +283,7 @@ async fn put_down(array: &Array, entry: &Entry) -> Result<Down, Error> {
         match store.await {
             (drive, Ok(true)) => acknowledged.push(drive.index),
             (_, Ok(false)) => {
-                failures.insert(0, Error::Overtaken { name: entry.name.clone() });
+                failures.insert(0, Error::Name(NameError::Overtaken { name: entry.name.clone() }));
             }
             (_, Err(error)) => failures.push(error),
         }

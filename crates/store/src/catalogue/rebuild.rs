@@ -23,6 +23,7 @@ use super::claim;
 use super::entry::{self, Entry, State};
 use crate::array::membership::{self, Origin};
 use crate::array::{Array, Drive};
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::object;
 
@@ -38,7 +39,7 @@ pub struct Rebuilt {
 /// Rebuilds the catalogue of the drive with this index, and gives it its vote if it has none.
 ///
 /// # Errors
-/// [`Error::Foreign`] if the drive belongs to another array or holds data of no place of this one;
+/// [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place of this one;
 /// [`Error::Array`] if too few other drives vote; a failed command.
 pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
     let drive = Rc::clone(array.drive(index)?);
@@ -61,7 +62,7 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
         Origin::Foreign => true,
     };
     if is_foreign {
-        return Err(Error::Foreign { drive: drive.name.clone() });
+        return Err(Error::Drive(DriveError::Foreign { drive: drive.name.clone() }));
     }
     let mut rebuilt = Rebuilt { names: names.len(), stored: 0 };
     let mut epochs = BTreeMap::new();
@@ -70,7 +71,11 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
         if found.answers.len() < array.quorum().witnesses() {
             let why = "too few copies of this entry are sound".to_owned();
             let object = found.newest().map_or_else(String::new, |entry| entry.name.clone());
-            return Err(Error::Corrupt { drive: drive.name.clone(), object, why });
+            return Err(Error::Drive(DriveError::Corrupt {
+                drive: drive.name.clone(),
+                object,
+                why,
+            }));
         }
         let Some(newest) = found.newest() else { continue };
         epochs.insert(*key, newest.epoch);
@@ -100,7 +105,7 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
 /// nothing, or what an interrupted repair has stored there.
 ///
 /// # Errors
-/// [`Error::Foreign`] if it holds anything else; [`Error::Array`] if it is down or too few other
+/// [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or too few other
 /// drives vote; a failed command.
 pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
     let drive = Rc::clone(array.drive(index)?);
@@ -121,7 +126,11 @@ pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
             !has_names && object::objects_on(&drive).await?.is_subset(&known)
         }
     };
-    if is_vacant { Ok(()) } else { Err(Error::Foreign { drive: drive.name.clone() }) }
+    if is_vacant {
+        Ok(())
+    } else {
+        Err(Error::Drive(DriveError::Foreign { drive: drive.name.clone() }))
+    }
 }
 
 /// Outcome of [`put_back`].
@@ -139,7 +148,7 @@ pub(super) async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result
     let is_damaged = match super::read_one(drive, key, &newest.name).await {
         Ok(Some(held)) if held.epoch >= newest.epoch => return Ok(PutBack::Held),
         Ok(_) => false,
-        Err(Error::Corrupt { .. }) => true,
+        Err(Error::Drive(DriveError::Corrupt { .. })) => true,
         Err(error) => return Err(error),
     };
     match super::store_entry(drive, newest, STORE_IF_NEWER | STORE_MENDS).await? {
@@ -177,7 +186,7 @@ async fn most_held(others: &Array, key: &Key) -> Result<Option<Entry>, Error> {
     for witness in others.voters() {
         let claimed = match claim::read_one(&witness, key).await {
             Ok(Some(claimed)) => claimed,
-            Ok(None) | Err(Error::Corrupt { .. }) => continue,
+            Ok(None) | Err(Error::Drive(DriveError::Corrupt { .. })) => continue,
             Err(error) => return Err(error),
         };
         match held.iter_mut().find(|(other, _)| *other == claimed) {

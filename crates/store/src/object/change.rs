@@ -11,6 +11,7 @@ use csd_reactor::random_bytes;
 use super::{Error, remove};
 use crate::array::Array;
 use crate::catalogue::{self, Entry, Ground, ObjectId, State};
+use crate::error::NameError;
 
 /// A change that was announced.
 pub(super) struct Change {
@@ -23,11 +24,11 @@ pub(super) struct Change {
 /// Returns the entry of a sealed object, and the state of its name.
 ///
 /// # Errors
-/// [`Error::Missing`], or those of the catalogue.
+/// [`NameError::Missing`], or those of the catalogue.
 pub(super) async fn look(array: &Array, name: &str) -> Result<(Entry, Ground), Error> {
     let ground = catalogue::settle(array, name).await?;
     let sealed = ground.found.newest().filter(|entry| entry.state == State::Sealed);
-    let missing = || Error::Missing { name: name.to_owned() };
+    let missing = || Error::Name(NameError::Missing { name: name.to_owned() });
     Ok((sealed.cloned().ok_or_else(missing)?, ground))
 }
 
@@ -86,7 +87,7 @@ impl Change {
     /// Writes the entry with which the change counts, if no other writer has changed the name.
     ///
     /// # Errors
-    /// [`Error::Overtaken`], or those of the catalogue.
+    /// [`NameError::Overtaken`], or those of the catalogue.
     pub(super) async fn seal(
         &self,
         array: &Array,
@@ -94,7 +95,7 @@ impl Change {
     ) -> Result<Vec<String>, Error> {
         let ground = catalogue::settle(array, &entry.name).await?;
         if !ground.is_of(&self.begun) {
-            return Err(Error::Overtaken { name: entry.name.clone() });
+            return Err(Error::Name(NameError::Overtaken { name: entry.name.clone() }));
         }
         catalogue::write(array, entry, &ground).await
     }

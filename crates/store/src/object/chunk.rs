@@ -7,12 +7,13 @@ use csd_reactor::Buffer;
 use super::Error;
 use crate::array::Drive;
 use crate::catalogue::Entry;
+use crate::error::DriveError;
 use crate::piece::{Spot, is_damage};
 
 /// Reads one chunk of a sealed object from the drive that holds it.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
+/// [`DriveError::Corrupt`] when it is missing, damaged or has another length; a failed command.
 pub async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
     let bytes = read_front(drive, entry, chunk, u32::MAX).await?;
     match entry.sum(chunk).is_some_and(|sum| sum != crc32c::crc32c(&bytes)) {
@@ -33,10 +34,12 @@ pub async fn read_front(
 ) -> Result<Buffer, Error> {
     let layout = entry.layout();
     let length = layout.chunk_len(chunk);
-    let corrupt = |why: String| Error::Corrupt {
-        drive: drive.name.clone(),
-        object: entry.name.clone(),
-        why: format!("chunk {chunk} {why}"),
+    let corrupt = |why: String| {
+        Error::Drive(DriveError::Corrupt {
+            drive: drive.name.clone(),
+            object: entry.name.clone(),
+            why: format!("chunk {chunk} {why}"),
+        })
     };
     let failed = |error: csd_initiator::Error| match error.status() {
         status if is_damage(status) => {
@@ -67,5 +70,5 @@ pub async fn read_front(
 /// another's.
 pub(super) fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
     let why = format!("chunk {chunk} is not the one that was stored: its digest differs");
-    Error::Corrupt { drive: drive.to_owned(), object: entry.name.clone(), why }
+    Error::Drive(DriveError::Corrupt { drive: drive.to_owned(), object: entry.name.clone(), why })
 }

@@ -7,6 +7,7 @@ use csd_reactor::random_bytes;
 use super::{Error, check_name, remove};
 use crate::array::Array;
 use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection, State};
+use crate::error::{DriveError, NameError};
 
 /// Properties of an object that are known before its first byte.
 #[derive(Clone, Debug)]
@@ -49,13 +50,13 @@ impl Draft {
     /// Returns a draft, without writing anything yet.
     ///
     /// # Errors
-    /// [`Error::Exists`] when the name is taken.
+    /// [`NameError::Exists`] when the name is taken.
     pub async fn begin(array: &Array, name: &str, shape: Shape) -> Result<Self, Error> {
         check_name(name)?;
         let ground = catalogue::settle(array, name).await?;
         let before = ground.found.newest();
         if before.is_some_and(|entry| entry.state == State::Sealed) {
-            return Err(Error::Exists { name: name.to_owned() });
+            return Err(Error::Name(NameError::Exists { name: name.to_owned() }));
         }
         Ok(Self { entry: stage(name, shape), ground, warnings: array.down() })
     }
@@ -64,7 +65,7 @@ impl Draft {
     /// is still running, which learns of it when it seals.
     ///
     /// # Errors
-    /// [`Error::Overtaken`] when another writer was first.
+    /// [`NameError::Overtaken`] when another writer was first.
     pub async fn write(&mut self, array: &Array) -> Result<(), Error> {
         self.warnings.extend(catalogue::write(array, &mut self.entry, &self.ground).await?);
         let swept = match self.ground.found.newest() {
@@ -80,7 +81,7 @@ impl Draft {
     /// Seals the object, which makes it visible; all its chunks must be acknowledged.
     ///
     /// # Errors
-    /// [`Error::Overtaken`] when a later writer won. When drives failed, the object may be sealed
+    /// [`NameError::Overtaken`] when a later writer won. When drives failed, the object may be sealed
     /// nevertheless; the next put or remove of its name resolves it.
     pub async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
         let mut sealed = self.entry.clone();
@@ -95,7 +96,11 @@ impl Draft {
             Err(error) => {
                 // Only after these errors is it certain that the object is not sealed and will not
                 // be.
-                if matches!(error, Error::Overtaken { .. } | Error::Full { .. }) {
+                if matches!(
+                    error,
+                    Error::Name(NameError::Overtaken { .. })
+                        | Error::Drive(DriveError::Full { .. })
+                ) {
                     self.abandon(array).await;
                 }
                 Err(error)
@@ -106,7 +111,7 @@ impl Draft {
     async fn write_sealed(&self, array: &Array, sealed: &mut Entry) -> Result<Vec<String>, Error> {
         let ground = catalogue::settle(array, &self.entry.name).await?;
         if !ground.is_of(&self.entry) {
-            return Err(Error::Overtaken { name: self.entry.name.clone() });
+            return Err(Error::Name(NameError::Overtaken { name: self.entry.name.clone() }));
         }
         catalogue::write(array, sealed, &ground).await
     }

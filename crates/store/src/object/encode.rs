@@ -96,7 +96,7 @@ impl Encoder {
 /// `page_bytes` is given, pages of that size of the pieces that are stored get checksums.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; an error of the drives.
+/// [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk; [`DriveError::Full`](crate::error::DriveError::Full); an error of the drives.
 pub(super) async fn stored(
     array: &Array,
     entry: &Entry,

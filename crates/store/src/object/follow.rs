@@ -4,6 +4,7 @@
 use super::{Error, lookup};
 use crate::array::Array;
 use crate::catalogue::Entry;
+use crate::error::{DriveError, NameError, ProtectionError};
 
 /// Returns the entry of an object that was moved since `entry` was read, in the same chunks; `None`
 /// if it was not.
@@ -14,20 +15,30 @@ pub async fn moved(array: &Array, entry: &Entry) -> Option<Entry> {
 
 /// Returns what [`moved`] does, if `error` can be due to that.
 pub(super) async fn after(array: &Array, entry: &Entry, error: &Error) -> Option<Entry> {
-    let can_be = error.is_of_piece() || matches!(error, Error::Digest { .. } | Error::Lost { .. });
+    let can_be = error.is_of_piece()
+        || matches!(error, Error::Digest { .. } | Error::Protection(ProtectionError::Lost { .. }));
     if can_be { moved(array, entry).await } else { None }
 }
 
-/// Returns [`Error::Removed`] if the object was removed, [`Error::Moved`] if it is on other drives
+/// Returns [`NameError::Removed`] if the object was removed, [`NameError::Moved`] if it is on other drives
 /// now, and `error` otherwise: its chunks may be missing or overwritten because of that.
 pub(crate) async fn removed_or_moved(array: &Array, entry: &Entry, error: Error) -> Error {
-    if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. } | Error::Lost { .. }) {
+    if !matches!(
+        error,
+        Error::Drive(DriveError::Corrupt { .. })
+            | Error::Digest { .. }
+            | Error::Protection(ProtectionError::Lost { .. })
+    ) {
         return error;
     }
     match lookup(array, &entry.name).await {
         Ok(now) if now.id == entry.id => error,
-        Ok(now) if is_moved(entry, &now) => Error::Moved { name: entry.name.clone() },
-        Ok(_) | Err(Error::Missing { .. }) => Error::Removed { name: entry.name.clone() },
+        Ok(now) if is_moved(entry, &now) => {
+            Error::Name(NameError::Moved { name: entry.name.clone() })
+        }
+        Ok(_) | Err(Error::Name(NameError::Missing { .. })) => {
+            Error::Name(NameError::Removed { name: entry.name.clone() })
+        }
         Err(_) => error,
     }
 }

@@ -18,6 +18,7 @@ use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW};
 use crate::array::Array;
 use crate::catalogue::Entry;
+use crate::error::ProtectionError;
 use crate::layout::Layout;
 use crate::source::npy_header;
 
@@ -65,8 +66,8 @@ pub struct Got {
 /// Writes the object that `entry` describes to `sink`.
 ///
 /// # Errors
-/// [`Error::Removed`] or [`Error::Moved`] when it was in the meantime, in the second case if it
-/// cannot be read where it is now either; [`Error::Lost`] when more of it is lost than its parity
+/// [`NameError::Removed`](crate::error::NameError::Removed) or [`NameError::Moved`](crate::error::NameError::Moved) when it was in the meantime, in the second case if it
+/// cannot be read where it is now either; [`ProtectionError::Lost`] when more of it is lost than its parity
 /// covers; [`Error::Digest`] when the content differs from that of the put;
 /// [`Error::Input`] when elements without a `.npy` type are requested as an array; an error of the
 /// drives or the sink.
@@ -84,7 +85,7 @@ pub async fn get(
         Ok((sink, lost)) if lost.is_empty() || options.partial => Ok((sink, lost)),
         Ok((_, ranges)) => {
             let why = reader.first_loss.take().unwrap_or_default();
-            Err(Error::Lost { name: entry.name.clone(), ranges, why })
+            Err(Error::Protection(ProtectionError::Lost { name: entry.name.clone(), ranges, why }))
         }
         Err(error) => Err(error),
     };
@@ -181,7 +182,7 @@ impl<'a> Reader<'a> {
             vec![read.await.map_err(|error| match bytes {
                 Some(bytes) if error.is_of_piece() => {
                     let (name, why) = (entry.name.clone(), error.to_string());
-                    Error::Lost { name, ranges: vec![bytes], why }
+                    Error::Protection(ProtectionError::Lost { name, ranges: vec![bytes], why })
                 }
                 _ => error,
             })]
@@ -243,7 +244,7 @@ impl<'a> Reader<'a> {
         lost: &mut Vec<Range<u64>>,
     ) -> Result<Vec<Buffer>, Error> {
         let admit = |chunk: Result<Buffer, Error>| match chunk {
-            Err(Error::Lost { ranges, why, .. }) => {
+            Err(Error::Protection(ProtectionError::Lost { ranges, why, .. })) => {
                 let why = self.first_loss.take().unwrap_or(why);
                 self.first_loss.set(Some(why));
                 let bytes = ranges.iter().map(|bytes| bytes.end - bytes.start).sum::<u64>();

@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use crate::array;
 use crate::catalogue::{self, Entry, State};
+use crate::error::NameError;
 
 pub use crate::catalogue::On;
 pub use crate::error::Error;
@@ -75,23 +76,25 @@ pub(crate) const WINDOW: usize = 4;
 /// Returns the sealed entry of `name`.
 ///
 /// # Errors
-/// [`Error::Missing`] when there is none, else the error that prevented a majority from answering.
+/// [`NameError::Missing`] when there is none, else the error that prevented a majority from answering.
 pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
     check_name(name)?;
     let found = catalogue::read(array, &catalogue::key(name), name).await?;
     match found.newest() {
         Some(entry) if entry.state == State::Sealed => Ok(entry.clone()),
-        _ => Err(Error::Missing { name: name.to_owned() }),
+        _ => Err(Error::Name(NameError::Missing { name: name.to_owned() })),
     }
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name.len() > catalogue::NAME_BYTES_MAX {
         let why = format!("an object's name has 1 to {} bytes", catalogue::NAME_BYTES_MAX);
-        return Err(Error::Name { why });
+        return Err(Error::Name(NameError::Invalid { why }));
     }
     if name.chars().any(char::is_control) {
-        return Err(Error::Name { why: format!("{name:?}: a name has no control characters") });
+        return Err(Error::Name(NameError::Invalid {
+            why: format!("{name:?}: a name has no control characters"),
+        }));
     }
     Ok(())
 }

@@ -11,12 +11,13 @@ use super::writer::Finished;
 use super::{Error, encode};
 use crate::array::Array;
 use crate::catalogue::{Entry, Missing, PIECES_MAX, Parity, Placement, Protection};
+use crate::error::ProtectionError;
 use crate::layout::{self, Scheme, Stripes};
 
 /// Returns the protection of an object on these members, without parity.
 ///
 /// # Errors
-/// [`Error::Protection`] if the array has too few drives; [`Error::Array`] if too few are up.
+/// [`ProtectionError::Impossible`] if the array has too few drives; [`Error::Array`] if too few are up.
 pub(super) fn plan(
     array: &Array,
     members: &[u16],
@@ -42,7 +43,7 @@ pub(super) fn plan(
 /// Checks that so many drives suffice for a code.
 ///
 /// # Errors
-/// [`Error::Protection`].
+/// [`ProtectionError::Impossible`].
 pub(super) fn check_fit(scheme: Scheme, drives: usize) -> Result<(), Error> {
     if scheme.pieces() <= drives {
         return Ok(());
@@ -52,7 +53,7 @@ pub(super) fn check_fit(scheme: Scheme, drives: usize) -> Result<(), Error> {
          with `csd array add`",
         scheme.pieces()
     );
-    Err(Error::Protection { why })
+    Err(Error::Protection(ProtectionError::Impossible { why }))
 }
 
 fn small(index: usize) -> u16 {
@@ -63,7 +64,7 @@ fn small(index: usize) -> u16 {
 /// has these sums, and these pieces of the object are missing.
 ///
 /// # Errors
-/// [`Error::Thin`] if a stripe has too few durable pieces; [`Error::Protection`] for too many.
+/// [`ProtectionError::Thin`] if a stripe has too few durable pieces; [`ProtectionError::Impossible`] for too many.
 pub(super) fn add(entry: &mut Entry, sums: Vec<u32>, lost: Vec<Number>) -> Result<(), Error> {
     let stripes = entry.stripes().expect("the object is protected");
     let scheme = stripes.scheme();
@@ -99,7 +100,12 @@ fn check_durable(name: &str, stripes: &Stripes, missing: &Missing) -> Result<(),
         let durable = stripes.pieces(stripe).filter(is_durable).count();
         let needed = stripes.chunks(stripe).len() + 1;
         if durable < needed {
-            return Err(Error::Thin { name: name.to_owned(), stripe, durable, needed });
+            return Err(Error::Protection(ProtectionError::Thin {
+                name: name.to_owned(),
+                stripe,
+                durable,
+                needed,
+            }));
         }
     }
     Ok(())
@@ -117,7 +123,7 @@ pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
              chunks",
             entry.name
         );
-        return Err(Error::Protection { why });
+        return Err(Error::Protection(ProtectionError::Impossible { why }));
     }
     Ok(())
 }
@@ -126,7 +132,7 @@ pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
 /// entry accordingly.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; [`Error::Thin`]; an error of the
+/// [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk; [`DriveError::Full`](crate::error::DriveError::Full); [`ProtectionError::Thin`]; an error of the
 /// drives.
 pub(super) async fn encode(
     array: &Array,

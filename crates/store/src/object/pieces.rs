@@ -17,6 +17,7 @@ use super::Error;
 use super::chunk::read_chunk;
 use crate::array::{self, Array, Drive, DriveSlot};
 use crate::catalogue::{Entry, Parity};
+use crate::error::{DriveError, ProtectionError};
 use crate::layout::{Layout, Stripes};
 
 /// The pieces of a protected object.
@@ -72,7 +73,7 @@ impl Pieces {
     /// Returns a chunk, read or computed.
     ///
     /// # Errors
-    /// [`Error::Lost`] if too many pieces of its stripe are lost.
+    /// [`ProtectionError::Lost`] if too many pieces of its stripe are lost.
     pub async fn chunk(self: &Rc<Self>, chunk: u32) -> Result<Buffer, Error> {
         let (stripe, piece) = self.stripes.place(chunk);
         let mut found = self.data(stripe, piece..piece + 1).await;
@@ -145,7 +146,11 @@ impl Pieces {
 
     fn corrupt(&self, index: usize, stripe: u32, piece: usize, what: &str) -> Error {
         let why = format!("piece {piece} of stripe {stripe} {what}");
-        Error::Corrupt { drive: self.name(index), object: self.entry.name.clone(), why }
+        Error::Drive(DriveError::Corrupt {
+            drive: self.name(index),
+            object: self.entry.name.clone(),
+            why,
+        })
     }
 
     fn name(&self, index: usize) -> String {
@@ -263,14 +268,16 @@ impl Pieces {
     fn lost(&self, stripe: u32, piece: usize, why: String) -> Error {
         let chunk = self.stripes.chunks(stripe)[piece];
         let (name, ranges) = (self.entry.name.clone(), vec![self.layout.bytes_of(chunk)]);
-        Error::Lost { name, ranges, why }
+        Error::Protection(ProtectionError::Lost { name, ranges, why })
     }
 }
 
 /// Returns the reason of a loss without the number of the chunk.
 fn reason(error: &Error) -> String {
     match error {
-        Error::Corrupt { drive, .. } => format!("drive {drive} has damaged or missing pieces"),
+        Error::Drive(DriveError::Corrupt { drive, .. }) => {
+            format!("drive {drive} has damaged or missing pieces")
+        }
         error => error.to_string(),
     }
 }
@@ -278,7 +285,7 @@ fn reason(error: &Error) -> String {
 /// Returns one piece of a protected object as it is stored, compared with its digest.
 ///
 /// # Errors
-/// [`Error::Protection`] if there is no such piece; the reason why it cannot be read.
+/// [`ProtectionError::Impossible`] if there is no such piece; the reason why it cannot be read.
 pub async fn read_piece(
     array: &Array,
     entry: &Entry,
@@ -288,11 +295,11 @@ pub async fn read_piece(
     let name = &entry.name;
     let Some(pieces) = Pieces::new(array, &Rc::new(entry.clone())) else {
         let why = format!("object {name:?} is not protected: it has no pieces");
-        return Err(Error::Protection { why });
+        return Err(Error::Protection(ProtectionError::Impossible { why }));
     };
     if stripe >= pieces.stripes.count() || pieces.stripes.drive(stripe, piece).is_none() {
         let why = format!("object {name:?} has no piece {stripe}:{piece}: see `csd stat --pieces`");
-        return Err(Error::Protection { why });
+        return Err(Error::Protection(ProtectionError::Impossible { why }));
     }
     pieces.piece(stripe, piece).await
 }

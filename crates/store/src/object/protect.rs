@@ -20,6 +20,7 @@ use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove};
 use crate::array::Array;
 use crate::catalogue::Entry;
+use crate::error::ProtectionError;
 use crate::layout::Scheme;
 use crate::pages::PAGE_BYTES;
 
@@ -35,8 +36,8 @@ pub struct Protected {
 /// Protects the object `name`; does nothing if it is protected in this way.
 ///
 /// # Errors
-/// [`Error::Missing`]; [`Error::Protection`] if it is protected in another way, or the array has
-/// too few drives; [`Error::Thin`]; [`Error::Overtaken`]; an error of the drives.
+/// [`NameError::Missing`](crate::error::NameError::Missing); [`ProtectionError::Impossible`] if it is protected in another way, or the array has
+/// too few drives; [`ProtectionError::Thin`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken); an error of the drives.
 pub async fn protect(
     array: &Array,
     name: &str,
@@ -148,5 +149,5 @@ fn already(name: &str, scheme: Scheme, missing: u64) -> Error {
              missing: `csd repair` stores them again"
         ),
     };
-    Error::Protection { why }
+    Error::Protection(ProtectionError::Impossible { why })
 }

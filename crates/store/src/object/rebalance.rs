@@ -23,6 +23,7 @@ use super::transfer::{self, Count};
 use super::{Error, Progress, parity, remove};
 use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
+use crate::error::{DriveError, NameError};
 use crate::extent::GRACE;
 use crate::pace::Pace;
 
@@ -97,7 +98,7 @@ pub async fn rebalance(
     for entry in entries {
         former.delete(now()).await;
         let mut moved = mover.attempt(&entry.name).await;
-        if matches!(moved, Err(Error::Full { .. })) && !former.left.is_empty() {
+        if matches!(moved, Err(Error::Drive(DriveError::Full { .. }))) && !former.left.is_empty() {
             former.delete_all().await;
             moved = mover.attempt(&entry.name).await;
         }
@@ -109,7 +110,7 @@ pub async fn rebalance(
                 done.warnings.extend(warnings);
                 done.moved.push(entry);
             }
-            Ok(None) | Err(Error::Missing { .. }) => done.untouched += 1,
+            Ok(None) | Err(Error::Name(NameError::Missing { .. })) => done.untouched += 1,
             Err(Error::Stopped) => {}
             Err(error) => done.failed.push((entry.name.clone(), error)),
         }
@@ -179,7 +180,7 @@ impl Mover<'_> {
     async fn attempt(&self, name: &str) -> Result<Option<Moved>, Error> {
         for _ in 1..ATTEMPTS {
             match self.move_one(name).await {
-                Err(Error::Overtaken { .. }) => {}
+                Err(Error::Name(NameError::Overtaken { .. })) => {}
                 done => return done,
             }
         }
@@ -241,7 +242,7 @@ impl Mover<'_> {
 /// Returns the entry of the copy that `entry` announces, on these drives.
 ///
 /// # Errors
-/// [`Error::Protection`] if its code needs more drives; [`Error::Input`] if its chunks do not fit
+/// [`ProtectionError::Impossible`](crate::error::ProtectionError::Impossible) if its code needs more drives; [`Error::Input`] if its chunks do not fit
 /// one of them; [`Error::Array`] if one is down.
 fn planned(array: &Array, entry: &Entry, drives: &[u16]) -> Result<Entry, Error> {
     let name = &entry.name;

@@ -12,6 +12,7 @@ use csd_reactor::{Class, random_bytes, sleep, spawn};
 use super::{Error, check_name};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
+use crate::error::{DriveError, NameError};
 use crate::extent;
 use crate::extent::GRACE;
 use crate::sweep;
@@ -24,16 +25,16 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// drives that are down or failed.
 ///
 /// # Errors
-/// [`Error::Missing`] when there is nothing to remove, else the error that prevented a majority
+/// [`NameError::Missing`] when there is nothing to remove, else the error that prevented a majority
 /// from agreeing.
 pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     check_name(name)?;
     let ground = catalogue::settle(array, name).await?;
     let Some(before) = ground.found.newest().cloned() else {
-        return Err(Error::Missing { name: name.to_owned() });
+        return Err(Error::Name(NameError::Missing { name: name.to_owned() }));
     };
     if is_spent(&before) {
-        return Err(Error::Missing { name: name.to_owned() });
+        return Err(Error::Name(NameError::Missing { name: name.to_owned() }));
     }
     let mut tombstone = before.clone();
     tombstone.state = State::Deleted;
@@ -50,7 +51,7 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     let mut warnings = array.down();
     match catalogue::write(array, &mut tombstone, &ground).await {
         Ok(more) => warnings.extend(more),
-        Err(Error::Full { .. }) => {
+        Err(Error::Drive(DriveError::Full { .. })) => {
             // No space even for a tombstone, so the chunks must go first. If this is interrupted,
             // the object is still listed although chunks are missing, and it can be removed again.
             sweep_ids(array, before.ids()).await?;
@@ -85,7 +86,7 @@ async fn write_when_room(
 ) -> Result<Vec<String>, Error> {
     for _ in 1..ROOM_TRIES {
         match catalogue::write(array, entry, ground).await {
-            Err(Error::Full { .. }) => sleep(ROOM_PAUSE).await,
+            Err(Error::Drive(DriveError::Full { .. })) => sleep(ROOM_PAUSE).await,
             done => return done,
         }
     }
@@ -165,7 +166,7 @@ async fn spend(array: &Array, tombstone: Entry) -> Result<Vec<String>, Error> {
         return Ok(Vec::new());
     }
     match catalogue::write(array, &mut spent(tombstone), &ground).await {
-        Err(Error::Overtaken { .. }) => Ok(Vec::new()),
+        Err(Error::Name(NameError::Overtaken { .. })) => Ok(Vec::new()),
         written => written,
     }
 }

@@ -23,6 +23,7 @@ use super::writer::check_owner;
 use super::{CHECK_INTERVAL, Error, WINDOW, parity};
 use crate::array::{Array, Drive, DriveSlot, drive_of};
 use crate::catalogue::{Entry, Placement};
+use crate::error::NameError;
 use crate::guarded::Owner;
 use crate::layout::Layout;
 use crate::pages::Wanted;
@@ -64,7 +65,7 @@ pub(super) async fn make(
         }
         // Pieces are gone if another writer has taken the name.
         Err(error) => match check_owner(array, &copy).await {
-            Err(overtaken @ Error::Overtaken { .. }) => Err(overtaken),
+            Err(overtaken @ Error::Name(NameError::Overtaken { .. })) => Err(overtaken),
             _ => Err(error),
         },
     }

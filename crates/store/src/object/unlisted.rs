@@ -46,7 +46,7 @@ impl Unlisted {
 /// Stores lists of these pieces of an object, whose pages have this size.
 ///
 /// # Errors
-/// [`Error::Stopped`]; [`Error::Overtaken`], or those of the catalogue.
+/// [`Error::Stopped`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken), or those of the catalogue.
 pub(super) async fn list(
     array: &Array,
     entry: &Entry,

@@ -17,6 +17,7 @@ use super::pages::{Listed, Lists};
 use super::{CHECK_INTERVAL, Error, WINDOW};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
+use crate::error::{DriveError, NameError};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Dealer};
 use crate::pace::Pace;
@@ -269,13 +270,13 @@ impl<'a> Writer<'a> {
 /// Checks that the writer of an entry still owns its name.
 ///
 /// # Errors
-/// [`Error::Overtaken`], or those of the catalogue.
+/// [`NameError::Overtaken`], or those of the catalogue.
 pub(super) async fn check_owner(array: &Array, entry: &Entry) -> Result<(), Error> {
     let name = &entry.name;
     let found = catalogue::read(array, &catalogue::key(name), name).await?;
     match found.newest() {
         Some(newest) if newest.writer == entry.writer => Ok(()),
-        _ => Err(Error::Overtaken { name: name.clone() }),
+        _ => Err(Error::Name(NameError::Overtaken { name: name.clone() })),
     }
 }
 
@@ -297,10 +298,12 @@ impl Lane {
             let _sent = self.window.acquire(WINDOW - 1).await;
             self.records = room::records_left(&self.drive).await?;
         }
-        let left = self.records.checked_sub(bytes).ok_or_else(|| Error::Full {
-            drive: self.drive.name.clone(),
-            what: "key-value part",
-            room: None,
+        let left = self.records.checked_sub(bytes).ok_or_else(|| {
+            Error::Drive(DriveError::Full {
+                drive: self.drive.name.clone(),
+                what: "key-value part",
+                room: None,
+            })
         })?;
         self.records = left;
         Ok(())

@@ -11,6 +11,7 @@ use super::stripe::{Fixed, Repair as OfStripe};
 use super::subject::Subject;
 use super::{AHEAD, AHEAD_BYTES, Repair};
 use crate::error::Error;
+use crate::error::NameError;
 use crate::object::{self, CHECK_INTERVAL};
 
 /// A stripe that is being rebuilt.
@@ -90,7 +91,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         if !subject.is_gone.get() && is_due {
             match object::lookup(self.array, &subject.entry.name).await {
                 Ok(entry) if is_same(&subject.entry, &entry) => {}
-                Ok(_) | Err(Error::Missing { .. }) => subject.is_gone.set(true),
+                Ok(_) | Err(Error::Name(NameError::Missing { .. })) => subject.is_gone.set(true),
                 Err(error) => return Err(error),
             }
             subject.looked.set(seen);

@@ -37,6 +37,7 @@ use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
 use crate::array::Array;
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
+use crate::error::NameError;
 use crate::object::{self, Progress};
 use crate::unwritten;
 use by_drives::ByDrives;
@@ -171,7 +172,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         let is_there = match object::lookup(self.array, &entry.name).await {
             _ if found.missing.is_empty() => true,
             Ok(current) => current.id == entry.id,
-            Err(Error::Missing { .. }) => false,
+            Err(Error::Name(NameError::Missing { .. })) => false,
             Err(error) => return Err(error),
         };
         if is_there {
@@ -218,7 +219,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         for _ in 0..LOADS {
             let looked = now();
             let mut entry = match object::lookup(self.array, name).await {
-                Err(Error::Missing { .. }) => return Ok(None),
+                Err(Error::Name(NameError::Missing { .. })) => return Ok(None),
                 entry => entry?,
             };
             let presence = Presence::read(&self.fleet, &entry).await;
@@ -246,7 +247,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
             }
             return Ok(subject.map(Rc::new));
         }
-        Err(Error::Overtaken { name: name.to_owned() })
+        Err(Error::Name(NameError::Overtaken { name: name.to_owned() }))
     }
 
     fn checks(&self, subject: &Subject) -> Checks {
@@ -294,7 +295,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
             // Pieces were checked at places that are no longer theirs.
             Ok(Revised::Moved) => subject.forget(),
             // Too few drives vote for this name. They are among those that the result names.
-            Err(Error::Writers { .. }) => {}
+            Err(Error::Name(NameError::Writers { .. })) => {}
             Err(error) => return Err(error),
             Ok(Revised::Gone) => {
                 subject.is_gone.set(true);

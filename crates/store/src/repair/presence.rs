@@ -10,6 +10,7 @@ use csd_nvme::vendor::execute::chunk_key;
 
 use super::fleet::Fleet;
 use crate::catalogue::{self, Entry, ObjectId, Placement};
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::extent::{self, UNIT_BYTES};
 use crate::unwritten;
@@ -45,7 +46,7 @@ impl Presence {
                 let Some(drive) = fleet.drive(index) else { break };
                 match extent::owner(drive, *unit).await {
                     Ok(owner) => *own = owner == Some(entry.id),
-                    Err(Error::Corrupt { .. }) => {}
+                    Err(Error::Drive(DriveError::Corrupt { .. })) => {}
                     Err(error) => fleet.lose(index, &error),
                 }
             }

@@ -9,6 +9,7 @@ use csd_reactor::random_bytes;
 use crate::array::Array;
 use crate::catalogue::{self, Entry, State};
 use crate::error::Error;
+use crate::error::NameError;
 
 /// Most attempts while other writers change the name.
 const ATTEMPTS: usize = 16;
@@ -50,11 +51,11 @@ pub(super) async fn revise(
         random_bytes(&mut revised.writer);
         match catalogue::write(array, &mut revised, &ground).await {
             Ok(_warnings) => return Ok(Revised::Done(Box::new(revised))),
-            Err(Error::Overtaken { .. }) => {}
+            Err(Error::Name(NameError::Overtaken { .. })) => {}
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Overtaken { name: entry.name.clone() })
+    Err(Error::Name(NameError::Overtaken { name: entry.name.clone() }))
 }
 
 /// Returns true if two entries are of the same protected object.

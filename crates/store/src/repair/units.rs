@@ -15,6 +15,7 @@ use super::revise::{Revised, revise};
 use super::subject::{State, Subject};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::extent::{self, Claimer};
 use crate::unwritten;
@@ -85,7 +86,7 @@ async fn claim(
     for &position in foreign {
         match extent::claim_again(drive, units[position], entry.id, &key).await {
             Ok(true) => {}
-            Ok(false) | Err(Error::Corrupt { .. }) => taken.push(position),
+            Ok(false) | Err(Error::Drive(DriveError::Corrupt { .. })) => taken.push(position),
             Err(error) => return Err(error),
         }
     }

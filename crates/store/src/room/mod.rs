@@ -12,6 +12,7 @@ use csd_initiator::{Kv, NamespaceKind};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::On;
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::extent::{UNIT_BYTES, claimed_units, units};
 use crate::layout;
@@ -88,7 +89,7 @@ pub(crate) type Left = BTreeMap<usize, u64>;
 /// once they are stored.
 ///
 /// # Errors
-/// [`Error::Full`]; a failed command.
+/// [`DriveError::Full`]; a failed command.
 pub(crate) async fn check(
     array: &Array,
     pieces: impl Iterator<Item = (u16, Option<u32>)>,
@@ -102,7 +103,7 @@ pub(crate) async fn check(
         let Some(needed) = needed.get(&drive.index) else { continue };
         let room = records_left(drive).await?.checked_sub(*needed).ok_or_else(|| {
             let (drive, what) = (drive.name.clone(), "key-value part");
-            Error::Full { drive, what, room: None }
+            Error::Drive(DriveError::Full { drive, what, room: None })
         })?;
         left.insert(drive.index, room);
     }
@@ -115,15 +116,15 @@ fn for_chunks(capacity: u64, units: u32) -> u64 {
     capacity.saturating_sub(spare)
 }
 
-/// Adds the array's remaining capacity to [`Error::Full`], if the drives report it.
+/// Adds the array's remaining capacity to [`DriveError::Full`], if the drives report it.
 pub(crate) async fn explain(array: &Array, on: On, error: Error) -> Error {
     match error {
-        Error::Full { drive, .. } => {
+        Error::Drive(DriveError::Full { drive, .. }) => {
             let what = match on {
                 On::Kv => "key-value part",
                 On::Block => "block namespace",
             };
-            Error::Full { drive, what, room: of_array(array).await.ok() }
+            Error::Drive(DriveError::Full { drive, what, room: of_array(array).await.ok() })
         }
         other => other,
     }

@@ -23,6 +23,7 @@ use csd_reactor::{Class, spawn};
 
 use crate::array::Array;
 use crate::catalogue::Entry;
+use crate::error::NameError;
 use crate::in_place::Unreadable;
 use crate::object::{self, Error, Progress};
 use pieces::{Name, Object};
@@ -254,7 +255,7 @@ async fn once(
 async fn current(array: &Array, entry: &Entry) -> Result<Option<Entry>, Error> {
     match object::lookup(array, &entry.name).await {
         Ok(current) => Ok(Some(current).filter(|current| current.id == entry.id)),
-        Err(Error::Missing { .. }) => Ok(None),
+        Err(Error::Name(NameError::Missing { .. })) => Ok(None),
         Err(error) => Err(error),
     }
 }

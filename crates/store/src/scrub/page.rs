@@ -9,6 +9,7 @@ use csd_nvme::vendor::pages::{self, NONE, Task};
 use super::pieces::Piece;
 use crate::array::{Drive, OBJECTS_NSID};
 use crate::catalogue::ObjectId;
+use crate::error::DriveError;
 use crate::error::Error;
 use crate::in_place::program_index;
 use crate::pages::{Held, Listed};
@@ -31,7 +32,7 @@ impl Lists {
     pub(super) async fn read(drive: &Rc<Drive>, objects: &[ObjectId]) -> Result<Self, Error> {
         let program = match program_index(drive, pages::PROGRAM_ID).await {
             Ok(program) => Some(program),
-            Err(Error::Corrupt { .. }) => None,
+            Err(Error::Drive(DriveError::Corrupt { .. })) => None,
             Err(error) => return Err(error),
         };
         Ok(Self { held: Held::read(drive, objects).await?, program })

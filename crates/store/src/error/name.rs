@@ -1,0 +1,74 @@
+//! [`NameError`]: reason why a name cannot be given, found or changed.
+
+/// Why a name cannot be given, found or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// No object has this name.
+    #[error("there is no object {name:?}")]
+    Missing {
+        /// Name asked for.
+        name: String,
+    },
+    /// An object of this name exists, and objects are immutable.
+    #[error("object {name:?} exists and is immutable: remove it with `csd rm` first")]
+    Exists {
+        /// Name asked for.
+        name: String,
+    },
+    /// The name is invalid for an object.
+    #[error("{why}")]
+    Invalid {
+        /// Rule that the name breaks.
+        why: String,
+    },
+    /// Too few drives vote for a change of a name that more than a majority must hold.
+    #[error(
+        "object {name:?} survives the loss of {losses} drives, so each change of its name needs \
+         {needed} of {drives} drives, and {up} are up and vote: bring drives back, or choose fewer \
+         parity pieces; {}",
+        .down.join("; ")
+    )]
+    Writers {
+        /// The name.
+        name: String,
+        /// Number of losses that the name survives.
+        losses: usize,
+        /// Number of drives that must hold its entries.
+        needed: usize,
+        /// Number of drives of the array.
+        drives: usize,
+        /// Number of drives that are up and vote.
+        up: usize,
+        /// Drives that are down, each with its reason.
+        down: Vec<String>,
+    },
+    /// Another writer of the name won, earlier or later.
+    #[error("another put or rm of object {name:?} was under way and won")]
+    Overtaken {
+        /// The name.
+        name: String,
+    },
+    /// Another writer of the name was interrupted, and its progress is known only to drives that
+    /// are down.
+    #[error(
+        "another put or rm of object {name:?} was cut off, and a drive that is down must tell how \
+         far it came: bring that drive back"
+    )]
+    Undecided {
+        /// The name.
+        name: String,
+    },
+    /// The object was removed while it was being read.
+    #[error("object {name:?} was removed while it was read")]
+    Removed {
+        /// The name.
+        name: String,
+    },
+    /// The object was moved to other drives while it was being read.
+    #[error("object {name:?} was moved to other drives while it was read: read it again")]
+    Moved {
+        /// The name.
+        name: String,
+    },
+}
