@@ -55,12 +55,12 @@ fn drives_of_an_array_that_differ_are_told_apart() {
     let url = slow.url();
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
     let second = array.url(1);
-    array.file("mixed.toml", file.replace(&second, url.trim()).as_bytes());
+    array.file("mixed.toml", file.replace(&second, &url).as_bytes());
     let (profile, done) = characterize(&array, "--array mixed.toml");
     let names: Vec<_> = profile.device.keys().map(String::as_str).collect();
     assert_eq!(names, ["drive-d0", "drive-d1"]);
     let slow = &profile.device["drive-d1"];
-    assert_eq!(slow.target.as_deref(), Some(url.trim()));
+    assert_eq!(slow.target.as_deref(), Some(&*url));
     assert!(slow.ext_read_Bps.unwrap() <= 1_000_000, "{slow:?}");
     for point in &profile.point {
         assert!(point.load_s.n == Some(3), "{point:?}");
