@@ -2,5 +2,5 @@
 #![allow(clippy::cast_possible_truncation, clippy::unwrap_used, reason = "as in tests")]
 
 pub mod drive;
-pub mod way;
+pub mod proxy;
 pub mod wire;

@@ -16,7 +16,7 @@ use std::sync::{OnceLock, mpsc};
 use csd_drive::{Access, Config};
 use csd_initiator::Secrets;
 use csd_tests::drive::{LIMIT, serve};
-use csd_tests::way::Way;
+use csd_tests::proxy::Proxy;
 use tempfile::TempDir;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:capi";
@@ -177,11 +177,11 @@ fn a_buffer_that_is_too_small_is_not_overrun() {
 fn the_options_of_retrieve_reach_the_drive_as_they_are() {
     const RETRIEVE: (u32, u8) = (2, 0x02);
     let Some(installed) = installed() else { return };
-    let way = Way::to(drive(Access::default()));
-    let url = url(way.address);
+    let proxy = Proxy::before(drive(Access::default()));
+    let url = url(proxy.address);
     expect_success(spawned(&mut installed.run(installed.checks(), &["raw", &url])));
     // The options are bits 15:8 of dword 11.
-    let options = way.commands(RETRIEVE, 3).iter().map(|sqe| sqe[45]).collect::<Vec<_>>();
+    let options = proxy.sent(RETRIEVE, 3).iter().map(|sqe| sqe[45]).collect::<Vec<_>>();
     assert_eq!(options, [0, 1, 0]);
 }
 
@@ -246,17 +246,17 @@ fn a_wrong_secret_is_refused() {
 #[test]
 fn a_drive_that_is_gone_is_an_error_until_it_is_back() {
     let Some(installed) = installed() else { return };
-    let way = Way::to(drive(Access::default()));
-    let url = url(way.address);
+    let proxy = Proxy::before(drive(Access::default()));
+    let url = url(proxy.address);
     let mut child = spawned(&mut installed.run(installed.checks(), &["gone", &url]));
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut input = child.stdin.take().unwrap();
-    for (step, act) in [("ready", Way::cut as fn(&Way)), ("gone", Way::open)] {
+    for (step, act) in [("ready", Proxy::shut as fn(&Proxy)), ("gone", Proxy::open)] {
         match said.next() {
             Some(line) => assert_eq!(line.unwrap(), step),
             None => break,
         }
-        act(&way);
+        act(&proxy);
         input.write_all(b"go\n").unwrap();
     }
     expect_success(child);

@@ -31,7 +31,10 @@ mod torn;
 #[path = "../simulation/blocks.rs"]
 mod blocks;
 #[allow(dead_code)]
-#[path = "../e2e/harness.rs"]
+#[path = "../e2e/support/data.rs"]
+mod data;
+#[allow(dead_code)]
+#[path = "../e2e/support/harness.rs"]
 mod harness;
 #[allow(dead_code, missing_docs, unreachable_pub)]
 #[path = "../simulation/model.rs"]
@@ -67,7 +70,7 @@ thread_local! {
 }
 
 pub(crate) fn seeded(seed: u64) -> Numbers {
-    Box::new(harness::numbers(seed, usize::MAX))
+    Box::new(data::numbers(seed, usize::MAX))
 }
 
 /// Returns a random number for the workload.

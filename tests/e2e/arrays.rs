@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Array, Done, Running, alive, binary, finish};
+use crate::support::harness::{Array, Done, Running, alive, binary, finish};
 
 /// Runs `csd` in another folder than an array's.
 fn csd_in(folder: &Path, arguments: &[&str]) -> Done {
@@ -262,7 +262,7 @@ fn links_where_a_drive_writes_are_replaced_and_not_followed() {
 #[test]
 fn several_ups_at_once_start_each_drive_once() {
     for media in ["memory", "file"] {
-        let array = Array { folder: TempDir::new().unwrap() };
+        let array = Array::without_drives();
         let up = ["array", "up", "--drives", "2", "--size", "128M", "--media", media];
         let running: Vec<_> = (0..3).map(|_| array.spawn(&up, Stdio::null())).collect();
         let mut started = 0;
@@ -302,7 +302,7 @@ fn drives_that_up_did_not_start_are_left_alone() {
 
 #[test]
 fn a_mistyped_device_does_not_become_a_file() {
-    let array = Array { folder: TempDir::new().unwrap() };
+    let array = Array::without_drives();
     let missing = "/dev/csdstore-e2e-no-device";
     symlink(missing, array.path("link")).unwrap();
     for media in [missing, "link"] {

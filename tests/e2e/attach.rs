@@ -11,10 +11,10 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
-use crate::harness::{Array, Done, Running, finish, signal, wait_until};
-use crate::json::Page;
-use crate::operations::{free_address, scrape};
-use crate::single::{Drive, NQN};
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::{Array, Done, Running, finish, signal, wait_until};
+use crate::support::json_page::Page;
+use crate::support::metrics::{free_address, scrape};
 
 /// Returns true, and says so, if this machine cannot mount.
 fn skipped() -> bool {
@@ -75,25 +75,17 @@ impl Drop for Attached {
     }
 }
 
-fn outside(drive: &Drive) -> String {
-    std::fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned()
-}
-
-fn inside(drive: &Drive) -> String {
-    format!("nvme+unix://{}/{NQN}", drive.array.path("inside").display())
-}
-
 #[test]
 fn the_inside_is_a_socket_for_its_owner_that_speaks_all_commands() {
     let mut drive = Drive::serve("memory", &["--inside", "inside"]);
     let socket = drive.array.path("inside");
     assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let url = inside(&drive);
+    let url = drive.inside_url("inside");
     let status = drive.array.csd(&["drive", "status", &url, "--json"]).expect(0, &[]).json();
     assert_eq!(status["result"]["drives"][0]["drive"], url.as_str());
     drive.array.file("v", b"value");
     drive.array.csd(&["kv", "put", "v", "--drive", &url]).expect(0, &[]);
-    let got = drive.array.csd(&["kv", "get", "v", "--drive", &outside(&drive)]).expect(0, &[]);
+    let got = drive.array.csd(&["kv", "get", "v", "--drive", &drive.url()]).expect(0, &[]);
     assert_eq!(got.stdout, b"value");
     drive.stop().expect(0, &[]);
     assert!(!socket.exists(), "the socket goes with its drive");
@@ -122,7 +114,7 @@ fn a_drive_of_an_array_is_attached_by_its_name() {
     array.csd(&["attach", "d7", "folder"]).expect(2, &["d7"]);
     let doors = ["d0", "d1"].map(|name| Attached::of(&array, name, name, &[]));
     doors[0].open().write_all_at(b"of d0", 5000).unwrap();
-    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let url = array.url(0);
     let same = Attached::of(&array, &url, "same", &[]);
     for (door, bytes) in [(&same, b"of d0"), (&doors[1], &[0; 5])] {
         let mut seen = [1; 5];
@@ -140,8 +132,8 @@ fn two_doors_see_each_others_bytes_at_once() {
     let options = ["--inside", "inside", "--metrics", &metrics.to_string()];
     let mut drive = Drive::serve("memory", &options);
     let mut doors = [
-        Attached::new(&drive, &outside(&drive), "host", &[]),
-        Attached::new(&drive, &inside(&drive), "guest", &["--json"]),
+        Attached::new(&drive, &drive.url(), "host", &[]),
+        Attached::new(&drive, &drive.inside_url("inside"), "guest", &["--json"]),
     ];
     let [host, guest] = [doors[0].open(), doors[1].open()];
     let bytes = host.metadata().unwrap().len();
@@ -202,17 +194,13 @@ fn io_waits_for_a_killed_drive_and_fails_when_it_stays_away() {
         return;
     }
     let mut drive = Drive::serve("media", &["--inside", "inside"]);
-    let patient = Attached::new(&drive, &inside(&drive), "patient", &["--retry", "10m"]);
-    let hasty = Attached::new(&drive, &inside(&drive), "hasty", &["--retry", "0"]);
+    let patient =
+        Attached::new(&drive, &drive.inside_url("inside"), "patient", &["--retry", "10m"]);
+    let hasty = Attached::new(&drive, &drive.inside_url("inside"), "hasty", &["--retry", "0"]);
     let file = patient.open();
     file.write_all_at(&[5; 10_000], 123).unwrap();
     file.sync_all().unwrap();
-    let kill = |drive: &mut Drive| {
-        let mut running = drive.running.take().unwrap();
-        running.child.kill().unwrap();
-        running.child.wait().unwrap();
-    };
-    kill(&mut drive);
+    drive.kill();
     // The first read notices that the drive is gone; with no patience, it fails.
     let error = hasty.open().read_at(&mut [0; 8], 0).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
@@ -231,12 +219,12 @@ fn a_killed_attach_leaves_a_folder_that_the_next_one_takes_over() {
         return;
     }
     let drive = Drive::serve("memory", &[]);
-    let mut first = Attached::new(&drive, &outside(&drive), "folder", &[]);
+    let mut first = Attached::new(&drive, &drive.url(), "folder", &[]);
     first.open().write_all_at(b"kept", 0).unwrap();
     let mut running = first.running.take().unwrap();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let second = Attached::new(&drive, &outside(&drive), "folder", &[]);
+    let second = Attached::new(&drive, &drive.url(), "folder", &[]);
     let mut bytes = [0; 4];
     second.open().read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!(&bytes, b"kept");
@@ -248,7 +236,7 @@ fn a_killed_attach_leaves_a_folder_that_the_next_one_takes_over() {
 #[test]
 fn a_block_device_takes_the_kernels_driver() {
     let mut drive = Drive::serve("memory", &[]);
-    let url = outside(&drive);
+    let url = drive.url();
     drive.array.csd(&["attach", &url]).expect(2, &["FOLDER"]);
     drive.array.csd(&["attach", &url, ".", "--ublk"]).expect(2, &["--ublk"]);
     if OpenOptions::new().read(true).write(true).open("/dev/ublk-control").is_ok() {
@@ -264,7 +252,7 @@ fn a_block_device_takes_the_kernels_driver() {
 #[test]
 fn what_cannot_be_attached_is_refused_in_words() {
     let mut drive = Drive::serve("memory", &["--expose", "kv"]);
-    let url = outside(&drive);
+    let url = drive.url();
     drive.array.file("file", b"");
     let attach = |url: &str, folder: &str, code: i32, words: &[&str]| {
         drive.array.csd(&["attach", url, folder]).expect(code, words);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Array, binary, finish, root};
+use crate::support::harness::{Array, binary, finish, root};
 
 /// Returns the commands of a page's `console` blocks.
 fn commands(page: &str) -> Vec<String> {

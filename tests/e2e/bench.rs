@@ -5,78 +5,34 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::harness::{Array, Done, finish, signal, wait_until};
-use crate::json::Page;
-use crate::other;
-use crate::single::Drive;
+use crate::support::bench::{SHORT_KV, kv_workloads, measured, workloads};
+use crate::support::drive::Drive;
+use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::json_page::Page;
+use crate::support::third_party;
 
 /// Arguments of the shortest measurement.
 const SHORT: [&str; 7] = ["bench", "block", "--pairs", "1", "--run-ms", "20", "--json"];
 
-fn folder() -> Array {
-    Array { folder: TempDir::new().unwrap() }
-}
-
-/// Asserts success, with a warning if the machine is slow, and returns the result.
-#[track_caller]
-fn measured(done: Done) -> Value {
-    let said = done.json();
-    let warned = said["warnings"].as_array().unwrap_or_else(|| panic!("{}", done.stderr)).len();
-    let valid = said["result"]["valid"] == true;
-    let rows = said["result"]["workloads"].as_array().unwrap();
-    let conclusive = rows.iter().all(|row| row["inconclusive"] == false);
-    assert_eq!(done.code, if valid && conclusive { 0 } else { 4 }, "{said}");
-    assert!(valid && conclusive || warned > 0, "{said}");
-    said["result"].clone()
-}
-
-/// Returns the names of the workloads, and asserts that their figures are positive.
-fn names(result: &Value) -> Vec<&str> {
-    let rows = result["workloads"].as_array().unwrap();
-    let positive = |row: &Value, field: &str| row[field].as_f64().unwrap() > 0.0;
-    for row in rows {
-        assert!(positive(row, "floor_per_s") && positive(row, "drive_per_s"), "{row}");
-        assert_eq!(row["ratio_quartiles"].as_array().unwrap().len(), 3);
-    }
-    rows.iter().map(|row| row["workload"].as_str().unwrap()).collect()
-}
-
-/// Arguments of the shortest measurement of values.
-pub(crate) const SHORT_KV: [&str; 9] =
-    ["bench", "kv", "--pairs", "1", "--keys", "40", "--value-bytes", "1000", "--json"];
-
-/// Asserts the documented fields of a measurement of values, and returns its rows' names.
-#[track_caller]
-pub(crate) fn values(done: Done) -> Vec<String> {
-    let result = measured(done);
-    let wrong = Page::read().wrong("bench kv", "csd bench kv", &result);
-    assert!(wrong.is_empty(), "{wrong:#?}\n{result}");
-    let rows = result["workloads"].as_array().unwrap();
-    for row in rows {
-        let [p50, p99] = ["p50", "p99"].map(|name| row["latency_us"][name].as_f64().unwrap());
-        assert!(0.0 < p50 && p50 <= p99 && row["drive_bytes_per_s"].as_f64().unwrap() > 0.0);
-    }
-    let named = names(&result).into_iter().zip(rows);
-    named.map(|(name, row)| format!("{name}, {}", row["floor"].as_str().unwrap())).collect()
-}
-
 #[test]
 fn values_are_filled_and_read_on_memory_and_file_and_recorded() {
-    let array = folder();
+    let array = Array::without_drives();
     let all = ["fill, sequential keys", "fill, random keys"].map(|name| name.to_owned());
     let reads = ["read, sequential keys, loopback", "read, random keys, loopback"];
     let arguments = [&SHORT_KV[..], &["--threads", "2", "--record", "kept.jsonl"]].concat();
     let loopback = all.clone().map(|name| name + ", loopback");
-    assert_eq!(values(array.csd(&arguments)), [&loopback[..], &reads.map(String::from)].concat());
+    assert_eq!(
+        kv_workloads(array.csd(&arguments)),
+        [&loopback[..], &reads.map(String::from)].concat()
+    );
     let kept = fs::read_to_string(array.path("kept.jsonl")).unwrap();
     let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(kept.len(), 4);
     assert!(kept.iter().all(|line| line["machine"].is_string() && line["validity"].is_string()));
     // Longer than a command of this drive transfers, in few operations.
     let long = ["bench", "kv", "--pairs", "1", "--keys", "3", "--value-bytes", "16M", "--json"];
-    let on_file = values(array.csd(&[&long[..], &["--media", "own.media"]].concat()));
+    let on_file = kv_workloads(array.csd(&[&long[..], &["--media", "own.media"]].concat()));
     let shapes =
         all.iter().map(String::as_str).chain(["read, sequential keys", "read, random keys"]);
     let both = shapes.flat_map(|name| ["loopback", "file"].map(|of| format!("{name}, {of}")));
@@ -95,7 +51,7 @@ fn values_are_filled_and_read_on_memory_and_file_and_recorded() {
 #[test]
 fn values_of_another_drive_are_as_before() {
     let drive = Drive::serve("memory", &["--kv-index", "ordered"]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let writes = || {
         let status = drive.array.csd(&["drive", "status", &url, "--json"]).expect(0, &[]).json();
         status["result"]["drives"][0]["health"]["host_writes"].as_u64().unwrap()
@@ -113,9 +69,9 @@ fn values_of_another_drive_are_as_before() {
     }
     let before = writes();
     let reads = ["read, sequential keys, loopback", "read, random keys, loopback"];
-    assert_eq!(values(measure(&[])), reads);
+    assert_eq!(kv_workloads(measure(&[])), reads);
     assert_eq!(writes(), before, "a read stored something");
-    assert_eq!(values(measure(&["--write"])).len(), 4);
+    assert_eq!(kv_workloads(measure(&["--write"])).len(), 4);
     assert!(writes() > before);
     assert_eq!(keys(), "a\nb\n", "its own values are gone, those of others are there");
     let endless = ["--pairs", "100000", "--keys", "3000", "--value-bytes", "1000"];
@@ -143,12 +99,12 @@ fn processes(with: &str) -> Vec<u32> {
 
 #[test]
 fn a_measurement_has_the_documented_fields_and_is_recorded() {
-    let array = folder();
+    let array = Array::without_drives();
     let arguments = [&SHORT[..], &["--record", "kept.jsonl"]].concat();
     let result = measured(array.csd(&arguments));
     let wrong = Page::read().wrong("bench block", "csd bench block", &result);
     assert!(wrong.is_empty(), "{wrong:#?}\n{result}");
-    assert_eq!(names(&result).len(), 6);
+    assert_eq!(workloads(&result).len(), 6);
     assert_eq!(result["left_out"], Value::Array(vec![]));
     let kept = fs::read_to_string(array.path("kept.jsonl")).unwrap();
     let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -163,7 +119,14 @@ fn a_measurement_has_the_documented_fields_and_is_recorded() {
 
 #[test]
 fn a_record_that_cannot_be_written_fails_before_the_measurement() {
-    let done = folder().csd(&["bench", "block", "--pairs", "1000", "--record", "missing/x"]);
+    let done = Array::without_drives().csd(&[
+        "bench",
+        "block",
+        "--pairs",
+        "1000",
+        "--record",
+        "missing/x",
+    ]);
     done.expect(1, &["missing/x: No such file"]);
 }
 
@@ -171,7 +134,7 @@ fn a_record_that_cannot_be_written_fails_before_the_measurement() {
 #[test]
 fn another_drive_is_not_written_unless_asked_for() {
     let drive = Drive::serve("memory", &[]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let writes = || {
         let status = drive.array.csd(&["drive", "status", &url, "--json"]).expect(0, &[]).json();
         let health = &status["result"]["drives"][0]["health"];
@@ -181,12 +144,12 @@ fn another_drive_is_not_written_unless_asked_for() {
     let result = measured(drive.array.csd(&[&SHORT[..], &["--url", &url]].concat()));
     let wrong = Page::read().wrong("bench block", "csd bench block", &result);
     assert!(wrong.is_empty(), "{wrong:#?}\n{result}");
-    assert!(names(&result).iter().all(|name| name.contains("read")), "{result}");
+    assert!(workloads(&result).iter().all(|name| name.contains("read")), "{result}");
     assert!(result["left_out"].to_string().contains("--write permits it"), "{result}");
     let (written, read) = writes();
     assert!(written == 0 && read > 0, "{written} writes and {read} reads");
     let result = measured(drive.array.csd(&[&SHORT[..], &["--url", &url, "--write"]].concat()));
-    assert!(names(&result).iter().any(|name| name.contains("write")), "{result}");
+    assert!(workloads(&result).iter().any(|name| name.contains("write")), "{result}");
     assert!(writes().0 > 0);
     let kv = format!("{url}?nsid=2");
     let refused = drive.array.csd(&["bench", "block", "--url", &kv]);
@@ -199,9 +162,10 @@ fn another_drive_is_not_written_unless_asked_for() {
 /// Has other blocks, shorter queues, and completes reads by a response capsule.
 #[test]
 fn a_drive_of_another_maker_is_measured_within_its_limits() {
-    let url = other::serve();
-    let result = measured(folder().csd(&[&SHORT[..], &["--url", &url, "--write"]].concat()));
-    assert_eq!(names(&result), ["4 KiB random read, depth 1"]);
+    let url = third_party::serve_blocks();
+    let result =
+        measured(Array::without_drives().csd(&[&SHORT[..], &["--url", &url, "--write"]].concat()));
+    assert_eq!(workloads(&result), ["4 KiB random read, depth 1"]);
     let cpu = &result["workloads"][0]["cpu_us_per_io"];
     assert!(cpu["floor"].is_number() && cpu["drive"].is_null(), "{cpu}");
     let left_out = result["left_out"].to_string();
@@ -212,7 +176,7 @@ fn a_drive_of_another_maker_is_measured_within_its_limits() {
 #[test]
 fn an_interrupted_measurement_leaves_no_server() {
     for (number, stop) in [Signal::INT, Signal::TERM, Signal::KILL].into_iter().enumerate() {
-        let array = folder();
+        let array = Array::without_drives();
         // The polling time marks the processes of this test.
         let mark = (800_000_000 + u64::from(std::process::id()) * 4 + number as u64).to_string();
         let what = if number == 0 { "kv" } else { "block" };
@@ -232,7 +196,7 @@ fn an_interrupted_measurement_leaves_no_server() {
 
 #[test]
 fn verify_is_measured_by_combination_and_computed_for_the_circuit() {
-    let array = folder();
+    let array = Array::without_drives();
     let short = ["bench", "verify", "--sizes", "4K,60K", "--rounds", "1", "--run-ms", "1"];
     let more = ["--matrix", "--units", "2", "--record", "r.jsonl", "--json"];
     let measured = array.csd(&[&short[..], &more].concat());

@@ -5,14 +5,9 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::harness::{Array, Done, finish, signal, wait_until};
-use crate::json::Page;
-
-fn folder() -> Array {
-    Array { folder: TempDir::new().unwrap() }
-}
+use crate::support::harness::{Array, Done, finish, signal, wait_until};
+use crate::support::json_page::Page;
 
 /// Asserts the documented fields, and a warning with exit code 4; returns the result.
 #[track_caller]
@@ -29,7 +24,7 @@ fn measured(done: &Done) -> Value {
 
 #[test]
 fn encodings_are_measured_and_written_for_csdplan() {
-    let array = folder();
+    let array = Array::without_drives();
     let files = ["-o", "ec.csv", "--write-profile", "ec.toml", "--record", "kept.jsonl"];
     let short = ["bench", "ec", "--sizes", "3x1,6x1", "--rounds", "2", "--pace", "none", "--json"];
     let result = measured(&array.csd(&[&short[..], &files].concat()));
@@ -72,7 +67,7 @@ fn encodings_are_measured_and_written_for_csdplan() {
 
 #[test]
 fn wrong_sizes_powers_paces_and_files_are_refused_before_anything_is_measured() {
-    let array = folder();
+    let array = Array::without_drives();
     for (options, words) in [
         (&["--sizes", "24"][..], &["BLOCKSxMB"][..]),
         (&["--sizes", "10x64"], &["multiple of 3"]),
@@ -98,7 +93,7 @@ fn wrong_sizes_powers_paces_and_files_are_refused_before_anything_is_measured() 
 
 #[test]
 fn an_interrupted_measurement_writes_nothing_and_leaves_no_drive() {
-    let array = folder();
+    let array = Array::without_drives();
     let long = ["bench", "ec", "--sizes", "12x64", "--rounds", "1000", "-o", "x.csv"];
     let running = array.spawn(&long, Stdio::null());
     let parent = running.child.id();

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use serde_json::Value;
 
-use crate::harness::{Array, Done};
+use crate::support::harness::{Array, Done};
 
 /// Makes a sparse file of this length.
 fn long(array: &Array, name: &str, bytes: u64) {

@@ -2,65 +2,21 @@
 //! long they are.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use csd_measure::profile::{Overlap, OverloadKind, Profile, Provenance, Where};
+use csd_measure::profile::{OverloadKind, Provenance, Where};
 use serde_json::Value;
 
-use crate::harness::{Array, Done, root, small_i32};
+use crate::support::characterize::{characterize, check_points, check_timed, profile};
+use crate::support::data::small_i32;
+use crate::support::harness::{Array, root};
 
 const KERNELS: [&str; 6] =
     ["count", "vector-add", "array-merge", "page-rank", "verify", "summarize"];
 
-/// Makes a folder without an array.
-pub(crate) fn nowhere() -> Array {
-    Array { folder: tempfile::TempDir::new().unwrap() }
-}
-
-#[track_caller]
-pub(crate) fn profile(path: &Path) -> Profile {
-    let text = fs::read_to_string(path).unwrap();
-    Profile::parse(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"))
-}
-
-/// Runs `csd characterize` with small sizes, and returns its profile.
-#[track_caller]
-pub(crate) fn characterize(array: &Array, more: &str) -> (Profile, Done) {
-    let small = "characterize --size 64K --cores 1 --repeat 3 -o p.toml --json";
-    let arguments: Vec<&str> = small.split(' ').chain(more.split_whitespace()).collect();
-    let done = array.csd(&arguments).expect(0, &[]);
-    (profile(&array.path("p.toml")), done)
-}
-
-#[track_caller]
-pub(crate) fn check_points(profile: &Profile, kernel: &str, side: Where, stores: bool) {
-    check_timed(profile, kernel, side, (stores, Some(3)));
-}
-
-/// Checks the timings of a kernel. Drives of an array that do not differ are one device with the
-/// runs of all, so `n` may be unknown.
-#[track_caller]
-fn check_timed(profile: &Profile, kernel: &str, side: Where, (stores, n): (bool, Option<u64>)) {
-    let found = |point: &&csd_measure::profile::Point| {
-        point.kernel == kernel && point.r#where == side && point.overload.is_none()
-    };
-    let point = profile.point.iter().find(found);
-    let point = point.unwrap_or_else(|| panic!("{kernel} on {side:?} is missing"));
-    assert_eq!((point.prov, point.overlap), (Provenance::Measured, Overlap::Serial));
-    assert_eq!((point.units, point.bytes), (1, 64 << 10));
-    assert!(point.work.is_some_and(|work| work > 0), "{kernel} on {side:?} counts its work");
-    assert_eq!(point.store_s.is_some(), stores, "{kernel} on {side:?}");
-    let times = [Some(&point.load_s), Some(&point.comp_s), point.store_s.as_ref()];
-    for timing in times.into_iter().chain([point.pipelined_s.as_ref()]).flatten() {
-        // Profile::parse has checked p25 <= median <= p75, and that all are positive.
-        assert_eq!(timing.n, n.or(timing.n));
-    }
-}
-
 #[test]
 fn one_command_gives_a_profile_of_all_kernels_on_this_machine() {
-    let folder = nowhere();
+    let folder = Array::without_drives();
     let kernels = format!("--kernels {} --media memory", KERNELS.join(","));
     let (profile, done) = characterize(&folder, &kernels);
     for kernel in KERNELS {
@@ -122,7 +78,7 @@ fn a_drive_that_must_not_be_written_is_only_read() {
     let (bytes, sevens) = small_i32(5, 300_000);
     array.file("x.bin", &bytes);
     array.csd(&["put", "x.bin", "x", "--type", "i32", "--on", "block"]).expect(0, &[]);
-    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let url = array.url(0);
     let drive = format!("--kernels count,array-merge,vector-add --drive {url}");
     let (profile, done) = characterize(&array, &drive);
     check_points(&profile, "count", Where::Drive, false);
@@ -137,7 +93,7 @@ fn a_drive_that_must_not_be_written_is_only_read() {
 
 #[test]
 fn burdens_of_the_host_are_points_of_their_own() {
-    let folder = nowhere();
+    let folder = Array::without_drives();
     let burdens = "--media memory --overload cpu:2 --overload io:1";
     let (profile, _) = characterize(&folder, burdens);
     let kinds: Vec<_> = profile
@@ -150,7 +106,7 @@ fn burdens_of_the_host_are_points_of_their_own() {
 
 #[test]
 fn a_host_without_memory_is_measured_or_says_why_not() {
-    let folder = nowhere();
+    let folder = Array::without_drives();
     let arguments = "characterize --media memory --size 256K --cores 1 --repeat 1 --overload \
                      memory:128K -o p.toml";
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
@@ -168,7 +124,7 @@ fn a_host_without_memory_is_measured_or_says_why_not() {
 
 #[test]
 fn wrong_use_is_said_before_anything_is_measured() {
-    let folder = nowhere();
+    let folder = Array::without_drives();
     let csd = |line: &str| folder.csd(&line.split(' ').collect::<Vec<_>>());
     csd("characterize --kernels sort").expect(2, &["there is no kernel", "array-merge"]);
     csd("characterize -o no/such/p.toml").expect(2, &["there is no folder no/such"]);
@@ -205,7 +161,7 @@ fn model_time_is_the_same_twice_and_stands_apart_from_wall_time() {
 
 #[test]
 fn a_measured_profile_paces_a_drive() {
-    let folder = nowhere();
+    let folder = Array::without_drives();
     characterize(&folder, "--media memory");
     let bad = ["drive", "serve", "--media", "memory", "--size", "256M", "--pace"];
     let with = |pace: &str| folder.csd(&[&bad[..], &[pace]].concat());
@@ -230,7 +186,7 @@ fn the_planner_plans_from_what_was_measured() {
         eprintln!("skipped: csdplan is not installed (make test does, or set CSDPLAN_PYTHON)");
         return;
     };
-    let folder = nowhere();
+    let folder = Array::without_drives();
     characterize(&folder, "--media memory --overload cpu:1");
     let mut bep = Command::new(python);
     bep.args(["-m", "csdplan", "bep", "--profile"]).arg(folder.path("p.toml"));

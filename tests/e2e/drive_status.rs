@@ -5,9 +5,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::harness::{Array, finish, wait_until};
-use crate::json::Page;
-use crate::single::{Drive, NQN};
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::{Array, finish, wait_until};
+use crate::support::json_page::Page;
 
 fn described(answer: &Value) -> Vec<Value> {
     let wrong = Page::read().wrong("", "csd drive status", &answer["result"]);

@@ -3,15 +3,17 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_initiator::Kv;
 use csd_nvme::kv::Key;
-use csd_reactor::{Buffer, block_on};
+use csd_reactor::Buffer;
 use csd_store::catalogue;
+use csd_tests::proxy::Door;
 use rustix::process::Signal;
 
-use crate::harness::{Array, finish, signal, small_i32, wait_until};
-use crate::proxy::{Door, RETRIEVE};
-use crate::reconnect::Cut;
+use crate::support::data::small_i32;
+use crate::support::direct::on_objects;
+use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::proxied::{ProxiedArray, RETRIEVE};
 
 #[test]
 fn a_drive_that_is_down_is_named_and_a_minority_of_them_only_degrades() {
@@ -55,15 +57,15 @@ fn a_drive_that_is_down_is_named_and_a_minority_of_them_only_degrades() {
 
 #[test]
 fn a_drive_that_dies_during_a_run_is_named() {
-    let cut = Cut::new(Array::up(2, "1G"));
-    cut.put("x", 32);
+    let proxied = ProxiedArray::new(Array::up(2, "1G"));
+    proxied.put("x", 32);
     // The run waits for its drive from the third chunk on: it cannot end before the drive does.
-    cut.proxy.cut(RETRIEVE, &[5], Door::Held);
-    let run = Cut::proxied("run count x --equal 0 --on host");
-    let running = cut.array.spawn(&run[..run.len() - 1], Stdio::null());
-    wait_until("the run is in the middle", || cut.proxy.cuts() == 1);
-    cut.array.kill(1);
-    cut.proxy.open();
+    proxied.proxy.cut(RETRIEVE, &[5], Door::Held);
+    let run = ProxiedArray::arguments("run count x --equal 0 --on host");
+    let running = proxied.array.spawn(&run[..run.len() - 1], Stdio::null());
+    wait_until("the run is in the middle", || proxied.proxy.cuts() == 1);
+    proxied.array.kill(1);
+    proxied.proxy.open();
     let words = ["drive d1 (127.0.0.1:", "% of the run was done", "bring the drive back"];
     finish(running).expect(1, &words);
 }
@@ -249,42 +251,4 @@ fn a_missing_chunk_and_a_changed_chunk_are_found() {
         let count = ["run", "count", "x", "--equal", "7", "--on", on];
         array.csd(&count).expect(1, &["drive d0", "\"x\""]);
     }
-}
-
-/// Calls `body` with the objects' namespace of a drive.
-pub(crate) fn on_objects<T: Send + 'static>(
-    array: &Array,
-    drive: usize,
-    body: impl AsyncFnOnce(&Kv) -> T + Send + 'static,
-) -> T {
-    on_drive(array, drive, async move |controller: &Controller| {
-        body(&Kv::open(controller, csd_store::array::OBJECTS_NSID).unwrap()).await
-    })
-}
-
-/// Calls `body` with the block namespace of a drive.
-pub(crate) fn on_blocks<T: Send + 'static>(
-    array: &Array,
-    drive: usize,
-    body: impl AsyncFnOnce(&Block) -> T + Send + 'static,
-) -> T {
-    on_drive(array, drive, async move |controller: &Controller| {
-        body(&Block::open(controller, csd_store::array::BLOCK_NSID).unwrap()).await
-    })
-}
-
-fn on_drive<T: Send + 'static>(
-    array: &Array,
-    drive: usize,
-    body: impl AsyncFnOnce(&Controller) -> T + Send + 'static,
-) -> T {
-    let url = array.drives()[drive]["url"].as_str().unwrap().to_owned();
-    let address: Address = url.parse().unwrap();
-    let done = block_on(&csd_reactor::Config::default(), move || async move {
-        let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-        let told = body(&controller).await;
-        controller.disconnect().await;
-        told
-    });
-    done.unwrap()
 }

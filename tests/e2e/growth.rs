@@ -10,9 +10,9 @@ use csd_reactor::Buffer;
 use csd_store::catalogue::{self, Entry, State, claim_key};
 use serde_json::json;
 
-use crate::failures::on_objects;
-use crate::harness::{Array, finish, wait_until};
-use crate::single::{Drive, NQN};
+use crate::support::direct::on_objects;
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::{Array, finish, wait_until};
 
 static BYTES: [u8; 100_000] = [7; 100_000];
 
@@ -98,13 +98,13 @@ fn a_drive_that_serves_is_added_by_its_url_unless_it_is_in_use() {
     put(&array, "x");
     let before = fs::read_to_string(array.path("csd-array.toml")).unwrap();
     let drive = Drive::serve("memory", &[]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let other = Array::up(1, "128M");
     put(&other, "y");
-    let used = other.drives()[0]["url"].as_str().unwrap().to_owned();
+    let used = other.url(0);
     let add = |url: &str| array.csd(&["array", "add", url]);
     add(&used).expect(2, &["the array is as it was", "chunks of objects", "of another array"]);
-    let own = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let own = array.url(0);
     add(&own).expect(2, &["is drive d0 of this array already"]);
     add("nvme+tcp://127.0.0.1:1/nqn.2026-11.io.x:y").expect(1, &["the array is as it was", "d2"]);
     add("nonsense").expect(2, &["nonsense"]);

@@ -3,91 +3,9 @@
 //! The page is the schema: the test reads its tables. Every field of a real output must be in them
 //! with its type, and every field in them must be in the output.
 
-use std::collections::HashMap;
-use std::fs;
-
-use serde_json::Value;
-
-use crate::harness::{Array, root, small_i32};
-
-/// Field, type.
-type Fields = Vec<(String, String)>;
-
-/// Tables of the page by heading; a command whose result is a shape has the shape's name.
-pub(crate) struct Page {
-    tables: HashMap<String, Fields>,
-}
-
-impl Page {
-    pub(crate) fn read() -> Self {
-        let text = fs::read_to_string(root("docs/reference/json.md")).unwrap();
-        let mut tables: HashMap<String, Fields> = HashMap::new();
-        for section in text.split("\n### ").skip(1) {
-            let (heading, body) = section.split_once('\n').unwrap();
-            let rows = body.lines().filter_map(|line| {
-                let (field, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
-                Some((field.to_owned(), rest.split(" | ").next()?.to_owned()))
-            });
-            let mut rows: Fields = rows.collect();
-            if let Some((_, shape)) = body.split_once("The result is of shape `") {
-                rows = vec![(String::new(), shape.split('`').next().unwrap().to_owned())];
-            }
-            tables.insert(heading.to_owned(), rows);
-        }
-        Self { tables }
-    }
-
-    fn commands(&self) -> Vec<&str> {
-        self.tables.keys().filter_map(|heading| heading.strip_prefix("csd ")).collect()
-    }
-
-    /// Returns all differences of `value` from this type.
-    pub(crate) fn wrong(&self, at: &str, kind: &str, value: &Value) -> Vec<String> {
-        if let Some(kind) = kind.strip_suffix(", or null") {
-            return if value.is_null() { Vec::new() } else { self.wrong(at, kind, value) };
-        }
-        if let Some(of) = kind.strip_prefix("list of ") {
-            let Value::Array(all) = value else { return vec![format!("{at} is no list")] };
-            return all.iter().flat_map(|one| self.wrong(&format!("{at}[]"), of, one)).collect();
-        }
-        let right = match kind {
-            "any" => true,
-            "string" => value.is_string(),
-            "number" => value.is_number(),
-            "boolean" => value.is_boolean(),
-            "string or null" => value.is_string() || value.is_null(),
-            "number or string" => value.is_number() || value.is_string(),
-            "number, string or null" => value.is_number() || value.is_string() || value.is_null(),
-            "number or null" => value.is_number() || value.is_null(),
-            shape => return self.wrong_fields(at, shape, value),
-        };
-        if right { Vec::new() } else { vec![format!("{at} is no {kind}: {value}")] }
-    }
-
-    fn wrong_fields(&self, at: &str, heading: &str, value: &Value) -> Vec<String> {
-        let fields = self.tables.get(heading);
-        let fields = fields.unwrap_or_else(|| panic!("the page has no {heading}"));
-        if let [(name, shape)] = &fields[..]
-            && name.is_empty()
-        {
-            return self.wrong_fields(at, shape, value);
-        }
-        let Value::Object(found) = value else { return vec![format!("{at} has no fields")] };
-        let mut wrong = Vec::new();
-        for (field, kind) in fields {
-            match (found.get(field.trim_end_matches('?')), field.ends_with('?')) {
-                (Some(value), _) => wrong.extend(self.wrong(&format!("{at}.{field}"), kind, value)),
-                (None, true) => {}
-                (None, false) => wrong.push(format!("{at}.{field} is missing")),
-            }
-        }
-        let known =
-            |name: &String| fields.iter().any(|(field, _)| field.trim_end_matches('?') == name);
-        let others = found.keys().filter(|name| !known(name));
-        wrong.extend(others.map(|name| format!("{at}.{name} is not on the page")));
-        wrong
-    }
-}
+use crate::support::data::small_i32;
+use crate::support::harness::{Array, built};
+use crate::support::json_page::Page;
 
 #[test]
 fn json_of_every_command_is_as_the_page_says() {
@@ -98,8 +16,8 @@ fn json_of_every_command_is_as_the_page_says() {
     let sorted: Vec<u8> = (0..1000i32).flat_map(i32::to_le_bytes).collect();
     array.file("s.bin", &sorted);
     array.file("links", b"0 1\n1 2\n2 0\n3 0\n");
-    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
-    let grep = root("sdk/built/rust-grep.wasm").display().to_string();
+    let url = array.url(0);
+    let grep = built("rust-grep");
     // Tests of their own run these.
     let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;\
                tunnel up;os up;os status;os down;array add;array remove;\

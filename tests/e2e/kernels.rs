@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::harness::{Array, numbers};
+use crate::support::data::{bytes, i32s, npy, numbers};
+use crate::support::harness::Array;
 
 /// Runs a kernel all three ways, compared, and checks the report of each.
 #[track_caller]
@@ -47,10 +48,6 @@ fn fetch(array: &Array, name: &str) -> Vec<u8> {
 
 fn put(array: &Array, file: &str, name: &str, more: &[&str]) {
     array.csd(&[&["put", file, name], more].concat()).expect(0, &[]);
-}
-
-fn i32s(values: impl IntoIterator<Item = i32>) -> Vec<u8> {
-    values.into_iter().flat_map(i32::to_le_bytes).collect()
 }
 
 fn draws(seed: u64, count: usize, below: u64) -> Vec<i32> {
@@ -126,7 +123,7 @@ fn array_merge_writes_every_value_once() {
 
 #[test]
 fn verify_gives_the_digest_of_the_pages_however_they_lie() {
-    let data: Vec<u8> = numbers(5, 300_001).flat_map(u64::to_le_bytes).collect();
+    let data = bytes(5, 8 * 300_001);
     let mut sorted: Vec<i32> = draws(6, 500_000, 1 << 31);
     sorted.sort_unstable();
     let sums = |bytes: &[u8], page: usize| -> Vec<u8> {
@@ -260,17 +257,6 @@ fn all_ways_after(array: &Array, arguments: &[&str]) -> Value {
     all_ways(array, &arguments[..2])
 }
 
-/// Returns a .npy file of f32 with two dimensions.
-fn npy(rows: usize, columns: usize, values: impl Iterator<Item = f32>) -> Vec<u8> {
-    let header =
-        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    let header = format!("{header:<117}\n");
-    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
-    let mut file = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes()].concat();
-    values.for_each(|value| file.extend(value.to_le_bytes()));
-    file
-}
-
 #[test]
 fn page_rank_of_a_matrix_takes_whole_rows_whatever_the_chunks() {
     // Rows of 1,204 bytes: no chunk holds a whole number of them.
@@ -284,7 +270,8 @@ fn page_rank_of_a_matrix_takes_whole_rows_whatever_the_chunks() {
         let sums: Vec<f64> = matrix.iter().map(sum).collect();
         ranks = sums.iter().map(|sum: &f64| 0.85 * sum + 0.15 / f64::from(n)).collect();
     }
-    let file = npy(n.into(), n.into(), matrix.iter().flatten().copied());
+    let values: Vec<u8> = matrix.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+    let file = npy("<f4", &format!("({n}, {n})"), &values);
     everywhere(|array, on| {
         array.file("m.npy", &file);
         put(array, "m.npy", on, &["--layout", "rows", "--on", on, "--chunk", "4K"]);

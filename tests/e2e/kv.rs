@@ -1,23 +1,19 @@
 //! `csd kv`: values and long objects of a key-value namespace.
 
+use csd_tests::proxy::Door;
 use std::fs;
 
-use crate::harness::{Array, numbers};
-use crate::proxy::Door;
-use crate::reconnect::Cut;
+use crate::support::data::bytes;
+use crate::support::harness::Array;
+use crate::support::proxied::ProxiedArray;
 
 /// Store of the user's kv namespace: namespace and opcode.
 const STORE: (u32, u8) = (2, 0x01);
 
-/// Returns bytes of a seed.
-pub(crate) fn bytes(seed: u64, length: usize) -> Vec<u8> {
-    numbers(seed, length / 8 + 1).flat_map(u64::to_le_bytes).take(length).collect()
-}
-
 #[test]
 fn values_of_any_length_go_in_and_come_out() {
     let array = Array::up(1, "256M");
-    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let url = array.url(0);
     let (short, long) = (bytes(1, 1000), bytes(2, 3_000_001));
     array.file("short", &short);
     array.file("long", &long);
@@ -133,7 +129,7 @@ fn a_drive_is_found_by_name_or_url_or_said_to_be_missing() {
     array.csd(&["kv", "info", "--drive", "d9"]).expect(2, &["no drive \"d9\""]);
     let info = array.csd(&["kv", "info", "--drive", "d1"]).expect(0, &[]).text();
     assert!(info.contains("longest value") && info.contains("no limit"), "{info}");
-    let url = array.drives()[1]["url"].as_str().unwrap().to_owned();
+    let url = array.url(1);
     let block = format!("{url}?nsid=1");
     array.csd(&["kv", "info", "--drive", &block]).expect(2, &["namespace 1 is no kv namespace"]);
     array.csd(&["kv", "info", "--drive", "nvme+tcp://x"]).expect(2, &["is not an address"]);
@@ -143,23 +139,23 @@ fn a_drive_is_found_by_name_or_url_or_said_to_be_missing() {
 
 #[test]
 fn a_connection_that_is_cut_costs_an_object_nothing_but_time() {
-    let cut = Cut::new(Array::up(2, "256M"));
+    let proxied = ProxiedArray::new(Array::up(2, "256M"));
     let long = bytes(3, 3_000_001);
-    cut.array.file("long", &long);
+    proxied.array.file("long", &long);
     // In the pieces, and at the manifest: 12 pieces of 256 KiB, then the manifest.
     for cuts in [&[2][..], &[5, 6, 9], &[13]] {
-        cut.proxy.cut(STORE, cuts, Door::Open);
-        cut.array.csd(&Cut::proxied("kv put long --drive d1")).expect(0, &[]);
-        assert_eq!(cut.proxy.cuts(), cuts.len());
-        let got = cut.array.csd(&["kv", "get", "long", "--drive", "d1"]).expect(0, &[]);
+        proxied.proxy.cut(STORE, cuts, Door::Open);
+        proxied.array.csd(&ProxiedArray::arguments("kv put long --drive d1")).expect(0, &[]);
+        assert_eq!(proxied.proxy.cuts(), cuts.len());
+        let got = proxied.array.csd(&["kv", "get", "long", "--drive", "d1"]).expect(0, &[]);
         assert!(got.stdout == long, "{cuts:?}");
     }
-    let all = cut.array.csd(&["kv", "ls", "--all", "--drive", "d1"]).expect(0, &[]).text();
+    let all = proxied.array.csd(&["kv", "ls", "--all", "--drive", "d1"]).expect(0, &[]).text();
     assert_eq!(all.lines().count(), 13, "nothing of an older version is left");
-    cut.proxy.cut(STORE, &[4], Door::Shut);
-    let put = Cut::proxied("kv put long --drive d1");
-    let failed = cut.array.csd(&put).expect(1, &[]).json();
+    proxied.proxy.cut(STORE, &[4], Door::Shut);
+    let put = ProxiedArray::arguments("kv put long --drive d1");
+    let failed = proxied.array.csd(&put).expect(1, &[]).json();
     assert!(failed["error"]["message"].as_str().unwrap().contains("lost"), "{failed}");
-    let got = cut.array.csd(&["kv", "get", "long", "--drive", "d1"]).expect(0, &[]);
+    let got = proxied.array.csd(&["kv", "get", "long", "--drive", "d1"]).expect(0, &[]);
     assert!(got.stdout == long, "the old object is whole");
 }

@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::harness::{Array, finish, signal, small_i32};
+use crate::support::data::small_i32;
+use crate::support::harness::{Array, address_of, finish, signal};
 
 #[test]
 fn media_files_are_kept_over_down_and_up() {
@@ -66,8 +67,7 @@ fn a_drive_that_cannot_start_says_why() {
 #[test]
 fn a_drive_refuses_what_it_should_not_serve() {
     let array = Array::up(1, "128M");
-    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
-    let taken = url.strip_prefix("nvme+tcp://").and_then(|rest| rest.split('/').next()).unwrap();
+    let taken = &*address_of(&array.url(0)).to_string();
     let serve = ["drive", "serve", "--media", "memory", "--size", "128M", "--listen"];
     let with = |listen: &'static [&str]| [&serve[..], listen].concat();
     array.csd(&[&serve[..], &[taken]].concat()).expect(1, &["cannot listen on", taken]);
@@ -126,7 +126,7 @@ fn bad_array_files_are_told_with_their_fault() {
     array.csd(&["--array", "bad.toml", "ls"]).expect(1, &["drive d0", "no-such-host.invalid"]);
     let listening = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listening.local_addr().unwrap().port();
-    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let url = array.url(0);
     let real = url.rsplit_once('/').unwrap().0;
     // A server that accepts and sends nothing.
     let silent = good.replace(real, &format!("nvme+tcp://127.0.0.1:{port}"));

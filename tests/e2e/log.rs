@@ -9,13 +9,14 @@ use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 use csd_store::catalogue::{Entry, key};
-use csd_tests::wire::{Command, Wire};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::failures::on_objects;
-use crate::harness::{Array, binary, signal, wait_until};
-use crate::single::{Drive, NQN};
+use csd_tests::wire::{Command, Wire};
+
+use crate::support::direct::on_objects;
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::{Array, address_of, binary, signal, wait_until};
 
 /// More bytes than a pipe holds.
 const FILL_BYTES: usize = 1 << 20;
@@ -50,8 +51,7 @@ fn use_it(folder: &TempDir) {
     let ready = folder.path().join("ready");
     wait_until("the drive serves", || ready.exists());
     let url = fs::read_to_string(ready).unwrap();
-    let address = url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap();
-    let address = address.parse().unwrap();
+    let address = address_of(&url);
     are_refused(address, REFUSED);
     let mut admin = Wire::open(address);
     let cntlid = admin.admin(NQN);

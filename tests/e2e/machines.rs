@@ -1,31 +1,24 @@
 //! An array over several machines: three network namespaces with an address each, and a switch
 //! between them. Needs root and `ip`; without them it prints that and passes.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
-
-use crate::harness::{Array, Done, Running, binary, finish, small_i32, wait_until};
+use crate::support::data::small_i32;
+use crate::support::harness::{Array, Done, Running, finish, wait_until};
+use crate::support::netns::{Namespaces, ip};
+use crate::support::secrets::{new_secret, secrets_file};
 
 const HOST: &str = "nqn.2026-11.io.csdstore:lab";
 
+/// Number of the namespace with the switch.
+const SWITCH: usize = 3;
+
 /// Three machines, removed on drop.
 struct Machines {
-    prefix: String,
+    namespaces: Namespaces,
     array: Array,
     drives: Vec<Running>,
-}
-
-fn ip(arguments: &str) -> Result<(), String> {
-    let done = Command::new("ip").args(arguments.split(' ')).output();
-    let done = done.map_err(|error| format!("ip: {error}"))?;
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(format!("ip {arguments}: {}", String::from_utf8_lossy(&done.stderr))),
-    }
 }
 
 fn address(machine: usize) -> String {
@@ -34,36 +27,25 @@ fn address(machine: usize) -> String {
 
 impl Machines {
     fn new() -> Result<Self, String> {
-        let prefix = format!("csd{}", std::process::id());
-        let array = Array { folder: TempDir::new().unwrap() };
-        let machines = Self { prefix, array, drives: Vec::new() };
-        let switch = machines.name(3);
-        for machine in 0..4 {
-            ip(&format!("netns add {}", machines.name(machine)))?;
-        }
-        ip(&format!("-n {switch} link add switch type bridge"))?;
-        ip(&format!("-n {switch} link set switch up"))?;
+        let namespaces = Namespaces::new("m", 4)?;
+        let switch = namespaces.name(SWITCH);
+        namespaces.ip(SWITCH, "link add switch type bridge")?;
+        namespaces.ip(SWITCH, "link set switch up")?;
         for machine in 0..3 {
-            let name = machines.name(machine);
+            let name = namespaces.name(machine);
             ip(&format!(
                 "link add net netns {name} type veth peer name p{machine} netns {switch}"
             ))?;
-            ip(&format!("-n {switch} link set p{machine} master switch up"))?;
-            ip(&format!("-n {name} address add {}/24 dev net", address(machine)))?;
-            ip(&format!("-n {name} link set net up"))?;
-            ip(&format!("-n {name} link set lo up"))?;
+            namespaces.ip(SWITCH, &format!("link set p{machine} master switch up"))?;
+            namespaces.ip(machine, &format!("address add {}/24 dev net", address(machine)))?;
+            namespaces.ip(machine, "link set net up")?;
+            namespaces.ip(machine, "link set lo up")?;
         }
-        Ok(machines)
-    }
-
-    fn name(&self, machine: usize) -> String {
-        format!("{}-{machine}", self.prefix)
+        Ok(Self { namespaces, array: Array::without_drives(), drives: Vec::new() })
     }
 
     fn spawn(&self, machine: usize, arguments: &[&str]) -> Running {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(machine)]).arg(binary());
-        self.array.spawn_as(command, arguments, Stdio::null())
+        self.namespaces.csd(machine, &self.array, arguments)
     }
 
     #[track_caller]
@@ -100,20 +82,18 @@ impl Machines {
     }
 
     fn write_secrets(&self) {
-        let new = ["secret", "new", "--nqn", HOST];
-        let host = finish(self.spawn(0, &new)).expect(0, &[]).text();
+        let host = new_secret(&self.array, &["--nqn", HOST]);
         for name in ["drive.secrets", "host.secrets"] {
-            self.array.file(name, host.as_bytes());
-            fs::set_permissions(self.array.path(name), Permissions::from_mode(0o600)).unwrap();
+            secrets_file(&self.array, name, std::slice::from_ref(&host));
         }
     }
 
     /// Disconnects a machine, or connects it.
     fn link(&self, machine: usize, state: &str) {
-        ip(&format!("-n {} link set p{machine} {state}", self.name(3))).unwrap();
+        self.namespaces.ip(SWITCH, &format!("link set p{machine} {state}")).unwrap();
         // Otherwise machines wait for one whose hardware address they still know.
         for other in 0..3 {
-            ip(&format!("-n {} neigh flush all", self.name(other))).unwrap();
+            self.namespaces.ip(other, "neigh flush all").unwrap();
         }
     }
 }
@@ -123,9 +103,6 @@ impl Drop for Machines {
         for drive in &mut self.drives {
             let _gone = drive.child.kill();
             let _reaped = drive.child.wait();
-        }
-        for machine in 0..4 {
-            let _gone = ip(&format!("netns del {}", self.name(machine)));
         }
     }
 }

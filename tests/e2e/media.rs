@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use csd_tests::wire::Command;
 use serde_json::Value;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
-use tempfile::TempDir;
 
-use crate::harness::{Array, wait_until};
-use crate::single::{Drive, kv};
+use csd_tests::wire::Command;
+
+use crate::support::drive::{Drive, kv};
+use crate::support::harness::{Array, wait_until};
 
 /// Fills a drive with values of 3,000 bytes, and stops it.
 fn filled() -> Drive {
@@ -214,7 +214,7 @@ fn a_drive_says_whether_it_uses_direct_io_and_works_either_way() {
         let done = drive.stop().expect(0, &[]);
         assert!(done.text().contains(said), "{}", done.text());
     }
-    let array = Array { folder: TempDir::new().unwrap() };
+    let array = Array::without_drives();
     let serve = ["drive", "serve", "--media", "memory", "--listen", "127.0.0.1:0"];
     array.csd(&serve).expect(2, &["use --size"]);
 }
@@ -240,7 +240,7 @@ impl Drop for Loop {
 
 #[test]
 fn a_block_device_is_a_medium_for_one_drive_and_never_taken_from_somebody_else() {
-    let array = Array { folder: TempDir::new().unwrap() };
+    let array = Array::without_drives();
     fs::File::create(array.path("disk")).unwrap().set_len(160 << 20).unwrap();
     let Some(device) = Loop::over(&array.path("disk")) else {
         return eprintln!("SKIPPED: this user may make no loop device");

@@ -9,11 +9,13 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::combine::{self, Piece, Place, Target, Task};
 use csd_nvme::vendor::execute::Output;
 use csd_reactor::{Buffer, Class, block_on, spawn};
+
+use csd_tests::drive::LIMIT;
 use csd_tests::wire::{Command, Wire, data_pdu};
 
-use crate::harness::{LIMIT, wait_until};
-use crate::operations::{free_address, scrape};
-use crate::single::{Drive, NQN, kv};
+use crate::support::drive::{Drive, NQN, kv};
+use crate::support::harness::wait_until;
+use crate::support::metrics::{free_address, scrape};
 
 const MIB: usize = 1 << 20;
 const PIECE: usize = 128 << 10;

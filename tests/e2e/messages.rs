@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use tempfile::TempDir;
-
-use crate::harness::{Array, Done, finish, root, small_i32};
-use crate::single::Drive;
+use crate::support::data::small_i32;
+use crate::support::drive::Drive;
+use crate::support::harness::{Array, Done, finish, root, signal};
 
 const NO_DRIVE: &str = "no drive is up; `csd array up` starts them";
 
@@ -130,7 +129,7 @@ fn exit_codes_are_those_of_the_guide() {
 fn addresses_to_listen_on_may_be_names_and_the_option_at_fault_is_named() {
     let mut drive = Drive::serve("memory", &["--metrics", "localhost:0"]);
     let taken = drive.address().to_string();
-    let folder = Array { folder: TempDir::new().unwrap() };
+    let folder = Array::without_drives();
     let serve = ["drive", "serve", "--media", "memory", "--size", "128M", "--listen"];
     let refused = |more: &[&str]| folder.csd(&[&serve[..], more].concat());
     let said = refused(&["127.0.0.1:0", "--metrics", &taken]).expect(1, &["--metrics"]).stderr;
@@ -144,7 +143,7 @@ fn addresses_to_listen_on_may_be_names_and_the_option_at_fault_is_named() {
     let named = [&serve[..], &[&name, "--ready-file", "ready"]].concat();
     let mut running = folder.spawn(&named, std::process::Stdio::null());
     running.serves(&folder.path("ready"));
-    crate::harness::signal(running.child.id(), rustix::process::Signal::TERM);
+    signal(running.child.id(), rustix::process::Signal::TERM);
     finish(running).expect(0, &[]);
 }
 
@@ -165,7 +164,7 @@ fn what_is_no_program_is_refused_before_it_is_sent_and_failures_name_the_log() {
 
 #[test]
 fn the_version_says_what_was_built() {
-    let folder = Array { folder: TempDir::new().unwrap() };
+    let folder = Array::without_drives();
     let said = folder.csd(&["--version"]).expect(0, &[]).text();
     assert!(said.starts_with(concat!("csd ", env!("CARGO_PKG_VERSION"), " (")), "{said}");
     let features = if cfg!(feature = "wasm") { "features: wasm)" } else { "features: none)" };
@@ -176,7 +175,7 @@ fn the_version_says_what_was_built() {
 /// heading.
 #[test]
 fn help_has_global_options_apart_and_only_those_that_mean_something() {
-    let folder = Array { folder: TempDir::new().unwrap() };
+    let folder = Array::without_drives();
     let help = |command: &str| {
         let words: Vec<_> = command.split(' ').chain(["--help"]).collect();
         folder.csd(&words).expect(0, &[]).text()

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::harness::{Array, small_i32};
+use crate::support::data::small_i32;
+use crate::support::harness::{Array, binary};
 
 #[test]
 fn an_object_lives_from_put_to_rm() {
@@ -188,7 +189,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     let array = Array::up(1, "1G");
     array.file("x.bin", &vec![1; 20 << 20]);
     array.csd(&["put", "x.bin", "x"]).expect(0, &[]);
-    let binary = crate::harness::binary().display().to_string();
+    let binary = binary().display().to_string();
     let script = format!("{binary} get x - | head -c 10 | wc -c; echo ${{PIPESTATUS[0]}}");
     let output = std::process::Command::new("bash")
         .args(["-c", &script])

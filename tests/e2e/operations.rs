@@ -1,12 +1,14 @@
 //! One drive: its stop, its metrics and its log.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
+use csd_tests::drive::LIMIT;
 use csd_tests::wire::{Command, Wire, data_pdu};
 
-use crate::harness::{LIMIT, finish, wait_until};
-use crate::single::{Drive, kv};
+use crate::support::drive::{Drive, kv};
+use crate::support::harness::{finish, wait_until};
+use crate::support::metrics::{free_address, scrape};
 
 #[test]
 fn a_stop_request_lets_a_store_in_flight_end_and_takes_no_new_command() {
@@ -65,20 +67,6 @@ fn a_host_that_never_ends_its_command_does_not_keep_a_drive_from_stopping() {
     io.stream.write_all(&capsule).unwrap();
     assert_eq!(io.receive().header[0], 0x09, "R2T");
     drive.stop().expect(0, &[]);
-}
-
-pub(crate) fn scrape(address: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-/// Returns a port that was free a moment ago.
-pub(crate) fn free_address() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 #[test]

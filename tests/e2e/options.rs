@@ -4,12 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{Array, root};
-
-/// Makes an array that is not started, and is removed on drop all the same.
-fn unstarted() -> Array {
-    Array { folder: tempfile::TempDir::new().unwrap() }
-}
+use crate::support::harness::{Array, built};
 
 fn memory_bytes(drive: &Value) -> u64 {
     let namespaces = drive["namespaces"].as_array().unwrap();
@@ -19,13 +14,13 @@ fn memory_bytes(drive: &Value) -> u64 {
 
 #[test]
 fn drives_have_the_options_of_the_array_at_every_start() {
-    let array = unstarted();
+    let array = Array::without_drives();
     let digest = "00".repeat(32);
     let line = "array up --drives 2 --size 128M --media memory --memory 32M --cores 2 \
                 --shared-compute --kv-index ordered --index-memory 1G";
     let words: Vec<&str> = line.split(' ').chain(["--allow-program", &digest]).collect();
     array.csd(&words).expect(0, &[]);
-    let grep = root("sdk/built/rust-grep.wasm").display().to_string();
+    let grep = built("rust-grep");
     for start in 0..2 {
         let drives = array.drives();
         assert!(drives.iter().all(|drive| memory_bytes(drive) == 32 << 20), "{start}: {drives:?}");
@@ -47,7 +42,7 @@ fn drives_have_the_options_of_the_array_at_every_start() {
 
 #[test]
 fn options_that_the_array_does_not_have_are_refused() {
-    let array = unstarted();
+    let array = Array::without_drives();
     let up = |line: &str| array.csd(&line.split(' ').collect::<Vec<_>>());
     up("array up --drives 1 --size 128M --memory 32M").expect(0, &[]);
     up("array up --size 128M --memory 32768K --kv 80 --cores 1").expect(0, &[]);
@@ -74,7 +69,7 @@ fn options_that_the_array_does_not_have_are_refused() {
 
 #[test]
 fn an_array_file_cannot_start_drives_with_other_options() {
-    let array = unstarted();
+    let array = Array::without_drives();
     array.csd(&["array", "up", "--drives", "1", "--size", "128M"]).expect(0, &[]);
     array.csd(&["array", "down"]).expect(0, &[]);
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
@@ -93,7 +88,7 @@ fn an_array_file_cannot_start_drives_with_other_options() {
 
 #[test]
 fn an_array_always_has_space_for_blocks() {
-    let array = unstarted();
+    let array = Array::without_drives();
     let up = ["array", "up", "--drives", "1", "--size", "128M", "--kv", "100%"];
     array.csd(&up).expect(2, &["--kv 100%", "for blocks"]);
     assert!(!array.path("csd-array.toml").exists());

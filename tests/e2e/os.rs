@@ -1,157 +1,17 @@
 //! `csd os`: a Linux root folder that runs on a drive's own blocks.
 //!
-//! The image is the folder of $CSD_OS_ROOT (`make os` sets it), or else this machine's own root.
-//! The tests are skipped, in words, without root, runc or FUSE. [`crate::os_limits`] and
-//! [`crate::os_faults`] have more.
+//! The tests are skipped, in words, without root, runc or FUSE.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use csd_tests::wire::Command as Sqe;
-use serde_json::Value;
 
-use crate::harness::{Array, Done, Running, wait_until};
-use crate::json::Page;
-use crate::single::{Drive, NQN};
-
-/// Returns true, and says so, if no operating system can run here.
-pub(crate) fn skipped() -> bool {
-    let has =
-        |tool: &str| ["/usr/sbin", "/usr/bin"].iter().any(|f| Path::new(f).join(tool).exists());
-    let missing = ["runc", "losetup", "mke2fs"].into_iter().find(|tool| !has(tool));
-    let why = match missing {
-        _ if !rustix::process::geteuid().is_root() => "csd os needs root".to_owned(),
-        Some(tool) => format!("no {tool}"),
-        None if !Path::new("/dev/fuse").exists() => "no /dev/fuse".to_owned(),
-        None => return false,
-    };
-    eprintln!("SKIPPED: {why}");
-    true
-}
-
-/// Returns the root folder of the image.
-pub(crate) fn image() -> String {
-    std::env::var("CSD_OS_ROOT").unwrap_or_else(|_| "/".to_owned())
-}
-
-/// A drive with an operating system, which is stopped on drop.
-pub(crate) struct Guest {
-    pub(crate) drive: Drive,
-    pub(crate) url: String,
-}
-
-impl Guest {
-    /// Serves a drive of these media, without an operating system.
-    pub(crate) fn drive(media: &str) -> Self {
-        let drive = Drive::serve(media, &OPTIONS);
-        let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
-        Self { drive, url }
-    }
-
-    /// Serves a drive in memory, and starts its operating system with these additional options.
-    pub(crate) fn up(options: &[&str]) -> Self {
-        let guest = Self::drive("memory");
-        guest.start(options).expect(0, &[]);
-        guest
-    }
-
-    pub(crate) fn start(&self, options: &[&str]) -> Done {
-        let image = image();
-        let up = ["os", "up", &self.url, "--root", &image];
-        self.drive.array.csd(&[&up[..], options].concat())
-    }
-
-    pub(crate) fn down(&self) -> Done {
-        self.drive.array.csd(&["os", "down", &self.url])
-    }
-
-    /// Runs a program inside.
-    pub(crate) fn exec(&self, program: &[&str]) -> Done {
-        crate::harness::finish(self.spawn(program))
-    }
-
-    /// Starts a program inside.
-    pub(crate) fn spawn(&self, program: &[&str]) -> Running {
-        let exec = [&["os", "exec", &self.url, "--"], program].concat();
-        self.drive.array.spawn(&exec, Stdio::null())
-    }
-
-    /// Runs a script inside.
-    pub(crate) fn sh(&self, script: &str) -> Done {
-        self.exec(&["sh", "-c", script])
-    }
-
-    pub(crate) fn status(&self) -> Value {
-        let done = self.drive.array.csd(&["os", "status", &self.url, "--json"]);
-        done.json()["result"]["drives"][0].clone()
-    }
-
-    /// Returns the folder of the operating system.
-    pub(crate) fn folder(&self) -> PathBuf {
-        self.drive.array.path("d0.inside.os").canonicalize().unwrap()
-    }
-
-    /// Returns true if the drive says that only the inside may change blocks.
-    pub(crate) fn is_inside_only(&self) -> bool {
-        let (mut admin, _io) = self.drive.connect();
-        let feature = admin.command(Sqe::new(0x0A, 1).dword(10, 0xC0), &[], 0);
-        assert_eq!(feature.status, 0);
-        feature.result == 1
-    }
-
-    /// Returns the status of a write of a host.
-    pub(crate) fn write_outside(&self, slba: u32) -> u16 {
-        let (_admin, mut io) = self.drive.connect();
-        let write = Sqe::new(0x01, 1).dword(10, slba);
-        io.command(write, &[7; 4096], 0).status
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let down = self.down();
-        if !std::thread::panicking() && !skipped_quietly() {
-            assert!(matches!(down.code, 0 | 4), "{}", down.stderr);
-        }
-    }
-}
-
-fn skipped_quietly() -> bool {
-    !rustix::process::geteuid().is_root()
-}
-
-/// Options of a drive with an inside.
-pub(crate) const OPTIONS: [&str; 4] = ["--inside", "d0.inside", "--kv", "20%"];
-
-/// Asserts that nothing of an operating system is left on this machine: the record's identifier
-/// names its control groups.
-#[track_caller]
-pub(crate) fn nothing_left(folder: &Path, id: &str) {
-    let text = folder.to_str().unwrap();
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    assert!(!mounts.contains(text), "a mount is left: {mounts}");
-    for device in fs::read_dir("/sys/block").unwrap().flatten() {
-        let file = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
-        assert!(!file.starts_with(text), "{:?} is left", device.path());
-    }
-    let mut groups: Vec<PathBuf> = vec!["/sys/fs/cgroup".into()];
-    groups.extend(fs::read_dir("/sys/fs/cgroup").unwrap().flatten().map(|entry| entry.path()));
-    for group in groups {
-        assert!(!group.join(id).exists(), "{} is left", group.join(id).display());
-    }
-    for process in fs::read_dir("/proc").unwrap().flatten() {
-        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        assert!(!line.contains(text), "{:?} is left: {line}", process.path());
-    }
-}
-
-/// Returns the identifier of an operating system.
-pub(crate) fn id(folder: &Path) -> String {
-    let record = fs::read(folder.join("record.json")).unwrap();
-    serde_json::from_slice::<Value>(&record).unwrap()["id"].as_str().unwrap().to_owned()
-}
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::{Array, wait_until};
+use crate::support::json_page::Page;
+use crate::support::os::{Guest, id, image, nothing_left, skipped};
 
 /// Programs whose output is compared with that of this machine: each writes the file `out`.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -291,7 +151,7 @@ fn data_and_root_outlive_the_operating_system_and_hosts_cannot_write_under_it() 
 #[test]
 fn what_cannot_run_is_refused_in_words() {
     let mut drive = Drive::serve("memory", &[]);
-    let outside = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
+    let outside = drive.url();
     let up = |url: &str, options: &[&str]| {
         drive.array.csd(&[&["os", "up", url, "--root", "/"], options].concat())
     };
@@ -300,7 +160,7 @@ fn what_cannot_run_is_refused_in_words() {
     let none = format!("nvme+unix:///none/d0.sock/{NQN}");
     up(&none, &[]).expect(1, &["/none"]);
     up(&none, &["--cpus", "0"]).expect(2, &["0.01 to 1024"]);
-    let gone = format!("nvme+unix://{}/{NQN}", drive.array.path("gone").display());
+    let gone = drive.inside_url("gone");
     drive.array.csd(&["os", "up", &gone]).expect(2, &["--root"]);
     if !rustix::process::geteuid().is_root() {
         up(&gone, &[]).expect(2, &["csd os needs root"]);
@@ -323,7 +183,7 @@ fn an_array_comes_up_with_operating_systems_and_goes_with_them() {
     if skipped() {
         return;
     }
-    let array = Array { folder: tempfile::TempDir::new().unwrap() };
+    let array = Array::without_drives();
     let image = image();
     let drives = ["array", "up", "--drives", "2", "--size", "256M", "--kv", "20%"];
     let os = ["--os", &image, "--os-cpus", "0.5", "--os-memory", "128M", "--os-pids", "64"];

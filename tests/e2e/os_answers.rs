@@ -7,10 +7,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::harness::wait_until;
-use crate::os::{Guest, id};
-use crate::os_limits::{BOMB, hosts_go_on, is_full, memory_runs_out};
-use crate::os_network::{Reached, namespace, said};
+use crate::support::harness::wait_until;
+use crate::support::os::{Guest, id};
+use crate::support::os_load::{BOMB, hosts_go_on, is_full, memory_runs_out};
+use crate::support::os_ssh::{Reached, namespace, said};
 
 #[test]
 fn ssh_answers_whatever_programs_take() {

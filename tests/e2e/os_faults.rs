@@ -2,15 +2,14 @@
 //! process, or the command that starts it.
 
 use std::fs;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{finish, signal, wait_until};
-use crate::os::{Guest, OPTIONS, id, image, nothing_left, skipped};
+use crate::support::harness::{finish, signal, wait_until};
+use crate::support::os::{Guest, OPTIONS, id, image, kill_drive, nothing_left, processes, skipped};
 
 /// Appends numbered lines, and prints the number of each once it is durable.
 const WRITER: &str = "\
@@ -36,16 +35,6 @@ try:
 except OSError as error:
     print(errno.errorcode[error.errno])
 ";
-
-/// Kills the drive, and waits until nothing of it answers.
-pub(crate) fn kill_drive(guest: &mut Guest) {
-    let mut running = guest.drive.running.take().unwrap();
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
-    // The kernel may close a ring's sockets after the process has ended.
-    let socket = guest.drive.array.path("d0.inside");
-    wait_until("its socket refuses connections", || UnixStream::connect(&socket).is_err());
-}
 
 #[test]
 fn a_drive_killed_under_fsyncs_loses_nothing_and_the_program_goes_on() {
@@ -105,14 +94,6 @@ fn a_drive_that_stays_away_fails_programs_and_status_says_why() {
     assert_eq!(guest.sh("cat /data/a").expect(0, &[]).text(), "kept\n");
     guest.down().expect(0, &[]);
     assert_eq!(guest.write_outside(1000), 0);
-}
-
-/// Returns the processes of a record.
-pub(crate) fn processes(folder: &Path) -> Vec<u32> {
-    let record: Value =
-        serde_json::from_slice(&fs::read(folder.join("record.json")).unwrap()).unwrap();
-    let all = record["processes"].as_array().unwrap();
-    all.iter().map(|process| u32::try_from(process["pid"].as_u64().unwrap()).unwrap()).collect()
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::harness::{finish, wait_until};
-use crate::os::{Guest, id, skipped};
+use crate::support::harness::{finish, wait_until};
+use crate::support::os::{Guest, id, skipped};
+use crate::support::os_load::{BOMB, groups, hosts_go_on, is_full, memory_runs_out};
 
 /// Calls a system call by its number on x86-64 and aarch64, and prints errno.
 const CALL: &str = "\
@@ -88,7 +89,10 @@ fn the_machines_processes_devices_and_ports_are_out_of_reach() {
     let seen =
         guest.sh("for p in /proc/[0-9]*; do cat $p/cmdline; done | tr '\\0' ' '").expect(0, &[]);
     assert!(!seen.text().contains("drive serve") && !seen.text().contains("attach"), "{seen:?}");
-    let kill = guest.sh(&format!("kill -0 {own} || kill -0 {}", guest.drive_pid()));
+    let kill = guest.sh(&format!(
+        "kill -0 {own} || kill -0 {}",
+        guest.drive.running.as_ref().unwrap().child.id()
+    ));
     assert_ne!(kill.code, 0);
     let devices = guest.sh("ls /dev").expect(0, &[]).text();
     for device in ["vda", "sda", "loop-control", "fuse", "kmsg", "mem", "kvm", "net"] {
@@ -158,65 +162,6 @@ fn programs_that_take_everything_stay_within_their_limits() {
     loops.child.wait().unwrap();
 }
 
-/// Starts processes that stay, at its limit also, until it is killed or the file `stop` is there.
-/// Prints the number of its group of processes first.
-pub(crate) const BOMB: &str = "\
-import os, time
-try: os.setsid()
-except PermissionError: pass
-print(os.getpid(), flush=True)
-while not os.path.exists(\"/data/stop\"):
-    try:
-        if not os.fork():
-            while not os.path.exists(\"/data/stop\"): time.sleep(0.1)
-            os._exit(0)
-    except OSError: time.sleep(0.01)
-";
-
-/// Runs one program after another that is killed for memory, and calls `act` meanwhile.
-pub(crate) fn memory_runs_out(guest: &Guest, act: impl FnOnce()) {
-    let stop = guest.folder().join("volume/data/stop");
-    let hogs = "until [ -e /data/stop ]; do python3 -c 'b = bytearray(1 << 30)' 2>&-; done; true";
-    let hogs = guest.spawn(&["sh", "-c", hogs]);
-    let kills = || guest.status()["oom_kills"].as_u64().unwrap();
-    wait_until("one is killed", || kills() >= 1);
-    act();
-    let killed = kills();
-    wait_until("others are killed after it", || kills() > killed);
-    fs::write(&stop, "").unwrap();
-    finish(hogs).expect(0, &[]);
-    fs::remove_file(&stop).unwrap();
-}
-
-/// Returns true if no session of an operating system can start a process.
-pub(crate) fn is_full(container: &str) -> bool {
-    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let mut sessions = groups(container).map(|group| group.join("sessions"));
-    let found = sessions.find_map(|group| {
-        Some((number(group.join("pids.current"))?, number(group.join("pids.max"))?))
-    });
-    found.is_some_and(|(current, most)| current >= most)
-}
-
-/// A host goes on with both drives: it writes a value, and reads it.
-pub(crate) fn hosts_go_on(guest: &Guest, other: &Guest) {
-    for one in [guest, other] {
-        let array = &one.drive.array;
-        let url = fs::read_to_string(array.path("ready")).unwrap();
-        array.file("v", one.url.as_bytes());
-        array.csd(&["kv", "put", "v", "--drive", url.trim()]).expect(0, &[]);
-        let got = array.csd(&["kv", "get", "v", "--drive", url.trim()]).expect(0, &[]);
-        assert_eq!(got.text(), one.url);
-    }
-}
-
-/// Returns the folders that the control group of an operating system may have.
-fn groups(container: &str) -> impl Iterator<Item = PathBuf> {
-    let groups = Path::new("/sys/fs/cgroup");
-    let inner = fs::read_dir(groups).unwrap().flatten().map(|entry| entry.path());
-    inner.chain([groups.to_owned()]).map(move |group| group.join(container))
-}
-
 /// Returns the number of periods in which the quota of a control group was in use, and of those in
 /// which it was used up.
 fn periods(container: &str) -> (u32, u32) {
@@ -227,10 +172,4 @@ fn periods(container: &str) -> (u32, u32) {
         Some((number("nr_periods ")?, number("nr_throttled ")?))
     };
     groups(container).find_map(counts).expect("a control group with a quota")
-}
-
-impl Guest {
-    fn drive_pid(&self) -> u32 {
-        self.drive.running.as_ref().unwrap().child.id()
-    }
 }

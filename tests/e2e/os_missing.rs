@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Done, binary, finish};
-use crate::netns::HOST;
-use crate::os::{Guest, skipped};
-use crate::single::{Drive, NQN};
+use crate::support::drive::Drive;
+use crate::support::harness::{Done, binary, finish};
+use crate::support::os::{Guest, skipped};
+use crate::support::tunnel::TUNNEL_HOST;
 
 /// Asserts that a command says one sentence of its mistake.
 #[track_caller]
@@ -59,8 +59,8 @@ fn a_machine_without_tun_devices_has_no_openssh_inside() {
     if !Path::new("/dev/net").is_dir() {
         return eprintln!("SKIPPED: this machine has none: tests/e2e/tunnel.rs sees it refused");
     }
-    let drive = Drive::serve("memory", &["--inside", "d0.inside", "--tunnel-host", HOST]);
-    let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
+    let drive = Drive::serve("memory", &["--inside", "d0.inside", "--tunnel-host", TUNNEL_HOST]);
+    let url = drive.inside_url("d0.inside");
     let key = drive.array.file("key.pub", b"ssh-ed25519 AAAA test\n");
     let up = ["os", "up", &url, "--root", "/", "--key", key];
     let array = ["array", "up", "--drives", "1", "--size", "256M", "--os", "/", "--os-key", key];
@@ -80,7 +80,7 @@ fn a_kernel_without_ocfs2_is_told_from_one_without_a_cluster() {
         return;
     }
     let drive = Drive::serve("memory", &["--inside", "d0.inside"]);
-    let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
+    let url = drive.inside_url("d0.inside");
     let up = ["os", "up", &url, "--root", "/", "--fs", "ocfs2"];
     let array = ["array", "up", "--drives", "1", "--size", "256M", "--os", "/", "--fs", "ocfs2"];
     drive.array.csd(&[&up[..5], &["--fs", "xfs"]].concat()).expect(2, &["say ext4 or ocfs2"]);

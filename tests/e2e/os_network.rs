@@ -5,76 +5,30 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
+use csd_tests::proxy::Door;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Array, Done, binary, finish, numbers, signal, wait_until};
-use crate::json::Page;
-use crate::netns::{Ends, HOST, Namespaces, up};
-use crate::os::{Guest, id, image, nothing_left, skipped};
-use crate::os_faults::{kill_drive, processes};
-use crate::proxy::{Door, Proxy};
-use crate::single::{Drive, NQN};
+use crate::support::data::bytes;
+use crate::support::drive::Drive;
+use crate::support::harness::{Array, Done, binary, finish, signal, wait_until};
+use crate::support::json_page::Page;
+use crate::support::netns::Namespaces;
+use crate::support::os::{Guest, id, image, kill_drive, nothing_left, processes};
+use crate::support::os_ssh::{Reached, SSH_OPTIONS, client, namespace, new_key, said};
 
 /// Tunnel Send of the compute namespace.
 const SEND: (u32, u8) = (5, 0xC1);
-/// Options of a drive with an inside and a tunnel.
-const OPTIONS: [&str; 8] =
-    ["--inside", "d0.inside", "--kv", "20%", "--size", "256M", "--tunnel-host", HOST];
 /// Bytes of a part of what is copied.
 const PART: usize = 20_000_000;
-
-/// Returns a network namespace of the test with its loopback up; says why, if there is none.
-pub(crate) fn namespace(test: &str) -> Option<Namespaces> {
-    if skipped() {
-        return None;
-    }
-    let has = |path: &str| Path::new(path).exists();
-    let why = match () {
-        () if !has("/usr/bin/ssh") => "no OpenSSH client",
-        () if !Path::new(&image()).join("usr/sbin/sshd").exists() => {
-            "the image has no OpenSSH server (`make os` makes one that has)"
-        }
-        () => {
-            let namespaces = Namespaces::new(test, 1)?;
-            namespaces.ip(0, "link set lo up").unwrap();
-            return Some(namespaces);
-        }
-    };
-    eprintln!("SKIPPED: {why}");
-    None
-}
-
-/// Makes a pair of keys in a folder; returns the private one.
-fn new_key(folder: &Path) -> PathBuf {
-    let key = folder.join("key");
-    let mut keygen = Command::new("ssh-keygen");
-    keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key);
-    assert!(keygen.status().unwrap().success());
-    key
-}
-
-/// Returns a program of OpenSSH's client in the namespace, with this configuration.
-fn client(namespaces: &Namespaces, program: &str, config: &Path) -> Command {
-    let mut command = namespaces.program(0, program);
-    command.arg("-F").arg(config).args(["-o", "BatchMode=yes", "-o", "IdentityAgent=none"]);
-    command
-}
-
-/// Asserts that a program ends well, and returns what it prints.
-#[track_caller]
-pub(crate) fn said(done: &Output) -> String {
-    assert!(done.status.success(), "{done:?}");
-    String::from_utf8_lossy(&done.stdout).into_owned()
-}
 
 #[test]
 fn ssh_reaches_every_drive_and_drives_reach_each_other() {
     let Some(namespaces) = namespace("o") else { return };
-    let array = Array { folder: tempfile::TempDir::new().unwrap() };
+    let array = Array::without_drives();
     new_key(array.folder.path());
     let csd = |arguments: &[&str]| -> Done {
         let program = namespaces.program(0, binary());
@@ -160,7 +114,7 @@ fn nothing_is_left_of_killed_ones(
 
 /// Copies a file to a drive and back by `scp` and `sftp`.
 fn copies(array: &Array, namespaces: &Namespaces, config: &Path) {
-    let bytes: Vec<u8> = numbers(7, 1 << 19).flat_map(u64::to_le_bytes).collect();
+    let bytes = bytes(7, 8 << 19);
     let path = |name: &str| array.path(name).to_string_lossy().into_owned();
     fs::write(array.path("big"), &bytes).unwrap();
     let scp = |from: &str, to: &str| {
@@ -203,50 +157,6 @@ fn shared_by_sshfs(array: &Array, namespaces: &Namespaces, config: &Path, big: &
     assert_eq!(outside.unwrap(), "written inside\n");
 }
 
-/// A drive whose operating system has OpenSSH, and the host's end, which goes through a proxy.
-pub(crate) struct Reached {
-    host: Ends,
-    pub(crate) guest: Guest,
-    proxy: Proxy,
-    namespaces: Namespaces,
-}
-
-impl Reached {
-    pub(crate) fn up(namespaces: Namespaces, options: &[&str]) -> Self {
-        let drive = Drive::serve("media", &OPTIONS);
-        let inside = drive.array.path("d0.inside");
-        let guest = Guest { url: format!("nvme+unix://{}/{NQN}", inside.display()), drive };
-        let proxy = Proxy::before(guest.drive.address());
-        let url = outside(&proxy);
-        let host = up(&namespaces, 0, &guest.drive.array, (&url, "csd0"));
-        let key = new_key(guest.drive.array.folder.path());
-        let key = key.with_extension("pub").to_string_lossy().into_owned();
-        guest.start(&[&["--retry", "10m", "--key", &key], options].concat()).expect(0, &[]);
-        Self { host, guest, proxy, namespaces }
-    }
-
-    pub(crate) fn ssh(&self, command: &str) -> Command {
-        let config = self.guest.folder().join("ssh_config");
-        let mut ssh = client(&self.namespaces, "ssh", &config);
-        ssh.args(["d0", command]);
-        ssh
-    }
-
-    pub(crate) fn says(&self, command: &str) -> String {
-        said(&self.ssh(command).output().unwrap())
-    }
-
-    /// Starts the host's end again.
-    fn host_up(&mut self) {
-        let url = outside(&self.proxy);
-        self.host = up(&self.namespaces, 0, &self.guest.drive.array, (&url, "csd0"));
-    }
-}
-
-fn outside(proxy: &Proxy) -> String {
-    format!("nvme+tcp://127.0.0.1:{}/{NQN}", proxy.port)
-}
-
 #[test]
 fn an_open_ssh_connection_outlives_cuts_kills_and_restarts() {
     let Some(namespaces) = namespace("s") else { return };
@@ -255,7 +165,7 @@ fn an_open_ssh_connection_outlives_cuts_kills_and_restarts() {
     let mut ssh = reached.ssh("cat > /data/copy; sync /data/copy; sha256sum < /data/copy");
     let mut ssh = ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = ssh.stdin.take().unwrap();
-    let bytes: Vec<u8> = numbers(3, 5 * PART / 8).flat_map(u64::to_le_bytes).collect();
+    let bytes = bytes(3, 5 * PART);
     let mut parts = bytes.chunks(PART);
     let mut sent = 0;
     let mut arrives = |act: &mut dyn FnMut(&mut Reached), reached: &mut Reached| {
@@ -280,7 +190,7 @@ fn an_open_ssh_connection_outlives_cuts_kills_and_restarts() {
     arrives(
         &mut |reached| {
             kill_drive(&mut reached.guest);
-            reached.guest.drive.start("media", &OPTIONS);
+            reached.guest.drive.start("media", &SSH_OPTIONS);
             reached.proxy.redirect(reached.guest.drive.address());
         },
         &mut reached,
@@ -333,8 +243,8 @@ fn what_has_no_network_is_refused_in_words() {
     let folder = guest.drive.array.folder.path();
     let key = new_key(folder).with_extension("pub").to_string_lossy().into_owned();
     guest.start(&["--key", &key]).expect(2, &["the drive has no tunnel", "--tunnel-host"]);
-    let drive = Drive::serve("memory", &OPTIONS);
-    let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
+    let drive = Drive::serve("memory", &SSH_OPTIONS);
+    let url = drive.inside_url("d0.inside");
     let guest = Guest { drive, url };
     // A root folder with a shell, and no OpenSSH.
     let root = guest.drive.array.path("root");

@@ -1,15 +1,12 @@
 //! `csd program run` over objects: every way to run gives the result that the test computes itself,
 //! wherever chunks end, and reports its errors.
 
+use csd_tests::proxy::Door;
 use serde_json::Value;
 
-use crate::harness::{Array, Done, numbers, root};
-use crate::proxy::{Door, EXECUTE};
-use crate::reconnect::Cut;
-
-fn built(name: &str) -> String {
-    root(&format!("sdk/built/{name}.wasm")).to_str().unwrap().to_owned()
-}
+use crate::support::data::numbers;
+use crate::support::harness::{Array, Done, built, finish, wait_until};
+use crate::support::proxied::{EXECUTE, ProxiedArray};
 
 /// Beginning of every module here: imports, and 8 MiB of memory.
 const HEAD: &str = r#"(module
@@ -306,40 +303,39 @@ fn a_program_whose_answer_depends_on_where_it_runs_is_found_out() {
 
 #[test]
 fn a_run_goes_on_after_cuts_and_a_restart_of_a_drive() {
-    let cut = Cut::new(Array::up_on_files(2, "1G"));
+    let proxied = ProxiedArray::new(Array::up_on_files(2, "1G"));
     let text = lines(9, 30_000, 100);
-    cut.array.file("log", &text);
-    run(&cut.array, "put log --chunk 16K").expect(0, &[]);
+    proxied.array.file("log", &text);
+    run(&proxied.array, "put log --chunk 16K").expect(0, &[]);
     let grep = format!("program run {} --object log --parameter text:needle", built("rust-grep"));
     let expected = hits(&text).1;
-    let run = |name: &str| Cut::proxied(&format!("{grep} --output {name}")).join(" ");
+    let run = |name: &str| ProxiedArray::arguments(&format!("{grep} --output {name}")).join(" ");
     for cuts in [&[3][..], &[2, 9, 20]] {
-        cut.proxy.cut(EXECUTE, cuts, Door::Open);
+        proxied.proxy.cut(EXECUTE, cuts, Door::Open);
         let line = run("out") + " --force";
-        cut.array.csd(&line.split(' ').collect::<Vec<_>>()).expect(0, &[]);
-        assert_eq!(cut.proxy.cuts(), cuts.len());
-        assert!(std::fs::read(cut.array.path("out")).unwrap() == expected, "after {cuts:?}");
+        proxied.array.csd(&line.split(' ').collect::<Vec<_>>()).expect(0, &[]);
+        assert_eq!(proxied.proxy.cuts(), cuts.len());
+        assert!(std::fs::read(proxied.array.path("out")).unwrap() == expected, "after {cuts:?}");
     }
     // After its restart the drive knows neither the program nor the lease of its memory.
-    cut.proxy.cut(EXECUTE, &[5], Door::Held);
+    proxied.proxy.cut(EXECUTE, &[5], Door::Held);
     let line = run("restarted");
     let words = line.split(' ').collect::<Vec<_>>();
-    let running = cut.array.spawn(&words, std::process::Stdio::null());
-    crate::harness::wait_until("the connection is cut", || cut.proxy.cuts() == 1);
-    cut.array.kill(1);
-    cut.array.csd(&["array", "up"]).expect(0, &[]);
-    cut.proxy.redirect(crate::reconnect::second(&cut.array));
-    cut.proxy.open();
-    crate::harness::finish(running).expect(0, &[]);
-    assert!(std::fs::read(cut.array.path("restarted")).unwrap() == expected);
+    let running = proxied.array.spawn(&words, std::process::Stdio::null());
+    wait_until("the connection is cut", || proxied.proxy.cuts() == 1);
+    proxied.array.kill(1);
+    proxied.restart();
+    proxied.proxy.open();
+    finish(running).expect(0, &[]);
+    assert!(std::fs::read(proxied.array.path("restarted")).unwrap() == expected);
 
     // A drive that does not come back is named, with the missing part.
-    cut.proxy.cut(EXECUTE, &[5], Door::Shut);
+    proxied.proxy.cut(EXECUTE, &[5], Door::Shut);
     let line = run("lost");
-    let failed = cut.array.csd(&line.split(' ').collect::<Vec<_>>()).expect(1, &[]).json();
+    let failed = proxied.array.csd(&line.split(' ').collect::<Vec<_>>()).expect(1, &[]).json();
     let message = failed["error"]["message"].as_str().unwrap();
     assert!(message.contains("drive d1 (") && message.contains("chunk"), "{message}");
-    assert!(!cut.array.path("lost").exists());
+    assert!(!proxied.array.path("lost").exists());
 }
 
 /// A run that waits for one of its drives while an object is moved, and while another one gets the
@@ -352,22 +348,22 @@ fn a_run_whose_object_is_moved_begins_again() {
     run(&array, "put log kv --chunk 16K").expect(0, &[]);
     run(&array, "put log block --chunk 16K --on block").expect(0, &[]);
     run(&array, "array add --drives 1").expect(0, &[]);
-    let cut = Cut::new(array);
+    let proxied = ProxiedArray::new(array);
     let (count, expected) = hits(&text);
     for object in ["kv", "block"] {
         let grep = built("rust-grep");
         let line = format!("program run {grep} --object {object} --parameter text:needle");
-        let line = Cut::proxied(&format!("{line} --output {object}.out")).join(" ");
-        cut.proxy.cut(EXECUTE, &[5], Door::Held);
+        let line = ProxiedArray::arguments(&format!("{line} --output {object}.out")).join(" ");
+        proxied.proxy.cut(EXECUTE, &[5], Door::Held);
         let words = line.split(' ').collect::<Vec<_>>();
-        let running = cut.array.spawn(&words, std::process::Stdio::null());
-        crate::harness::wait_until("the run is in the middle", || cut.proxy.cuts() == 1);
-        run(&cut.array, &format!("array rebalance {object}")).expect(0, &[]);
-        cut.array.file("other", &vec![b'x'; text.len()]);
-        run(&cut.array, &format!("put other {object}-other --on {object}")).expect(0, &[]);
-        cut.proxy.open();
-        let said = crate::harness::finish(running).expect(0, &[]).json();
+        let running = proxied.array.spawn(&words, std::process::Stdio::null());
+        wait_until("the run is in the middle", || proxied.proxy.cuts() == 1);
+        run(&proxied.array, &format!("array rebalance {object}")).expect(0, &[]);
+        proxied.array.file("other", &vec![b'x'; text.len()]);
+        run(&proxied.array, &format!("put other {object}-other --on {object}")).expect(0, &[]);
+        proxied.proxy.open();
+        let said = finish(running).expect(0, &[]).json();
         assert_eq!(said["result"]["result"], count, "{object}");
-        assert!(std::fs::read(cut.array.path(&format!("{object}.out"))).unwrap() == expected);
+        assert!(std::fs::read(proxied.array.path(&format!("{object}.out"))).unwrap() == expected);
     }
 }

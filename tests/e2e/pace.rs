@@ -7,10 +7,10 @@ use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
 use csd_nvme::kv::Key;
 use csd_nvme::vendor::execute::{Execution, Output, Place};
 use csd_reactor::{Buffer, Class, block_on, spawn};
-use tempfile::TempDir;
 
-use crate::harness::{Array, small_i32};
-use crate::single::Drive;
+use crate::support::data::small_i32;
+use crate::support::drive::Drive;
+use crate::support::harness::Array;
 
 /// 4 MB/s to the host, 2 MB/s from it; count loads 10 MB/s, then computes at 5 MB/s.
 const PROFILE: &str = r#"
@@ -42,11 +42,11 @@ fn seconds(seconds: f64) -> Duration {
 
 /// Runs `body` with a controller of a paced drive.
 fn paced(body: impl AsyncFnOnce(&Controller) + Send + 'static) {
-    let array = Array { folder: TempDir::new().unwrap() };
+    let array = Array::without_drives();
     array.file("slow.toml", PROFILE.as_bytes());
     let mut drive = Drive { array, running: None };
     drive.start("memory", &["--pace", "slow.toml:slow"]);
-    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let address: Address = url.trim().parse().unwrap();
     let done = block_on(&csd_reactor::Config::default(), move || async move {
         let controller = Controller::connect(&address, &Options::default()).await.unwrap();

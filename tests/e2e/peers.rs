@@ -8,10 +8,9 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::combine::{Piece, Place, Target, Task};
 use csd_nvme::vendor::execute::{Output, chunk_key};
 use csd_reactor::{Buffer, block_on};
-use tempfile::TempDir;
 
-use crate::failures::on_objects;
-use crate::harness::Array;
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
 
 const PREFIX: [u8; 12] = [0xAB; 12];
 
@@ -109,7 +108,7 @@ fn drives_of_an_array_know_each_other_also_at_other_ports() {
 
 #[test]
 fn a_file_of_peers_with_a_mistake_is_refused_in_words() {
-    let array = Array { folder: TempDir::new().unwrap() };
+    let array = Array::without_drives();
     let serve = ["drive", "serve", "--media", "memory", "--size", "64M", "--listen", "127.0.0.1:0"];
     let refused = |words: &str| {
         array.csd(&[&serve[..], &["--peers", "peers"]].concat()).expect(2, &[words]);

@@ -1,16 +1,12 @@
 //! `csd program`: an example of the SDK through its whole life on an array, and the answers of a
 //! drive beyond loopback or with an allow-list.
 
-use crate::harness::{Array, root};
-use crate::single::Drive;
+use crate::support::drive::Drive;
+use crate::support::harness::{Array, built};
 
 /// Named, because without a machine id every command is another host.
 const HOST: &str = "nqn.2026-11.io.csdstore:host";
 const OTHER: &str = "nqn.2026-11.io.csdstore:other";
-
-fn built(name: &str) -> String {
-    root(&format!("sdk/built/{name}.wasm")).to_str().unwrap().to_owned()
-}
 
 #[test]
 fn a_program_is_loaded_run_and_forgotten() {
@@ -80,7 +76,7 @@ fn a_drive_with_an_allow_list_takes_what_stands_there() {
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     let mut drive = Drive::serve("memory", &["--allow-program", &digest, "--memory", "1M"]);
-    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let csd = |arguments: &[&str]| {
         let more = ["--drive", url.trim(), "--host-nqn", HOST];
         drive.array.csd(&[arguments, &more].concat())
@@ -102,7 +98,7 @@ fn a_drive_with_an_allow_list_takes_what_stands_there() {
 
 #[test]
 fn beyond_loopback_nobody_loads_programs_without_being_named() {
-    let array = Array { folder: tempfile::TempDir::new().unwrap() };
+    let array = Array::without_drives();
     let serve = ["drive", "serve", "--media", "memory", "--size", "128M", "--ready-file", "ready"];
     let options = ["--listen", "0.0.0.0:0", "--allow-any-host"];
     let mut running = array.spawn(&[&serve[..], &options].concat(), std::process::Stdio::null());

@@ -1,33 +1,19 @@
 //! Protected objects: their pieces, their losses, and the kernels that run over them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use csd_initiator::Kv;
-use csd_kernels::erasure::{Code, scalar};
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 use csd_store::catalogue::{self, Entry, Placement};
+use csd_tests::proxy::Door;
 use serde_json::Value;
 
-use crate::failures::on_objects;
-use crate::harness::{Array, Done, numbers, small_i32};
-use crate::proxy::{Door, EXECUTE, RETRIEVE};
-use crate::reconnect::Cut;
-
-pub(crate) const CHUNK: usize = 4096;
-
-pub(crate) fn bytes(seed: u64, count: usize) -> Vec<u8> {
-    numbers(seed, count.div_ceil(8)).flat_map(u64::to_le_bytes).take(count).collect()
-}
-
-/// Keys of chunks and parity on a drive.
-pub(crate) fn keys(array: &Array, drive: usize) -> BTreeSet<Vec<u8>> {
-    on_objects(array, drive, async |kv: &Kv| {
-        let keys = kv.list_all(&[]).await.unwrap();
-        let is_piece = |key: &&Key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80;
-        keys.iter().filter(is_piece).map(|key| key.as_bytes().to_vec()).collect()
-    })
-}
+use crate::support::data::{bytes, small_i32};
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
+use crate::support::pieces::{CHUNK, check, get, keys, number, pieces};
+use crate::support::proxied::{EXECUTE, ProxiedArray, RETRIEVE};
 
 /// Returns an object's drives, and the place of its data on them.
 fn places(array: &Array, name: &str) -> (Vec<u16>, Placement) {
@@ -37,53 +23,6 @@ fn places(array: &Array, name: &str) -> (Vec<u16>, Placement) {
         let entry = Entry::parse(&value).unwrap();
         (entry.members, entry.placement)
     })
-}
-
-pub(crate) fn pieces(array: &Array, name: &str) -> Vec<Value> {
-    let stat = array.csd(&["stat", name, "--pieces", "--json"]).json();
-    stat["result"]["pieces"].as_array().unwrap().clone()
-}
-
-pub(crate) fn number(value: &Value) -> usize {
-    usize::try_from(value.as_u64().unwrap()).unwrap()
-}
-
-pub(crate) fn get(array: &Array, name: &str, more: &[&str]) -> Done {
-    array.csd(&[&["get", name, "-"], more].concat())
-}
-
-/// Checks every piece of an object by its digest and the scalar code; returns the parity pieces of
-/// each drive.
-pub(crate) fn check(
-    array: &Array,
-    name: &str,
-    data: usize,
-    parity: usize,
-) -> BTreeMap<String, usize> {
-    let code = Code::new(data, parity).unwrap();
-    let mut stripes: BTreeMap<usize, BTreeMap<usize, Vec<u8>>> = BTreeMap::new();
-    let mut drives: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
-    let mut held = BTreeMap::new();
-    for of in pieces(array, name) {
-        let (stripe, piece) = (number(&of["stripe"]), number(&of["piece"]));
-        let raw =
-            get(array, name, &["--piece", &format!("{stripe}:{piece}")]).expect(0, &[]).stdout;
-        assert_eq!(raw.len(), number(&of["bytes"]));
-        assert_eq!(u64::from(crc32c::crc32c(&raw)), of["crc32c"].as_u64().unwrap());
-        stripes.entry(stripe).or_default().insert(piece, raw);
-        let drive = of["drive"].as_str().unwrap().to_owned();
-        assert!(drives.entry(stripe).or_default().insert(drive.clone()), "two on {drive}");
-        *held.entry(drive).or_default() += usize::from(piece >= data);
-    }
-    for (stripe, pieces) in stripes {
-        let of_data: Vec<&[u8]> =
-            (0..data).map(|piece| pieces.get(&piece).map_or(&[][..], |piece| piece)).collect();
-        for index in 0..parity {
-            let expected = scalar::parity(&code, index, &of_data);
-            assert_eq!(pieces[&(data + index)], expected, "stripe {stripe}");
-        }
-    }
-    held
 }
 
 #[test]
@@ -291,21 +230,21 @@ fn kernels_give_the_same_answers_without_two_drives() {
 
 #[test]
 fn a_drive_that_is_lost_in_a_run_is_replaced_by_the_host() {
-    let cut = Cut::new(Array::up(3, "256M"));
+    let proxied = ProxiedArray::new(Array::up(3, "256M"));
     let (content, sevens) = small_i32(17, 2_000_000);
-    cut.array.file("x", &content);
+    proxied.array.file("x", &content);
     let put = ["put", "x", "--type", "i32", "--chunk", "64K", "--protect", "rs:2+1"];
-    cut.array.csd(&put).expect(0, &[]);
+    proxied.array.csd(&put).expect(0, &[]);
     for (on, commands, number) in
         [("drives", EXECUTE, 3), ("split", EXECUTE, 3), ("host", RETRIEVE, 8)]
     {
-        cut.proxy.cut(commands, &[number], Door::Shut);
+        proxied.proxy.cut(commands, &[number], Door::Shut);
         let line = format!("run count x --equal 7 --on {on}");
-        let run = cut.array.csd(&Cut::proxied(&line)).expect(4, &[]).json();
-        assert_eq!((&run["result"]["count"], cut.proxy.cuts()), (&sevens.into(), 1), "{on}");
+        let run = proxied.array.csd(&ProxiedArray::arguments(&line)).expect(4, &[]).json();
+        assert_eq!((&run["result"]["count"], proxied.proxy.cuts()), (&sevens.into(), 1), "{on}");
         assert!(run["warnings"][0].as_str().unwrap().contains("drive d1"), "{run}");
-        cut.proxy.open();
-        cut.proxy.cut(commands, &[], Door::Open);
+        proxied.proxy.open();
+        proxied.proxy.cut(commands, &[], Door::Open);
     }
 }
 

@@ -8,9 +8,10 @@ use csd_reactor::Buffer;
 use csd_store::catalogue;
 use serde_json::{Value, json};
 
-use crate::failures::on_objects;
-use crate::harness::Array;
-use crate::protected::{CHUNK, bytes, get, keys};
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
+use crate::support::pieces::{CHUNK, get, keys};
 
 /// Fills a drive with values under the names of chunks that belong to no object.
 fn fill(array: &Array, drive: usize) {
@@ -136,7 +137,7 @@ fn the_medium_of_another_array_is_neither_read_nor_written() {
         of.csd(&["put", "x", "--chunk", "4K", "--protect", "rs:2+2"]).expect(0, &[]);
     }
     // The other array's drive serves in the place of d1.
-    let url = |of: &Array| of.drives()[1]["url"].as_str().unwrap().to_owned();
+    let url = |of: &Array| of.url(1);
     let file = std::fs::read_to_string(array.path("csd-array.toml")).unwrap();
     let swapped = file.replace(&url(&array), &url(&other));
     assert_ne!(file, swapped);

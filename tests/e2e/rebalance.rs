@@ -6,70 +6,23 @@ use std::process::Stdio;
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
-use csd_store::catalogue::{self, Entry};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::failures::on_objects;
-use crate::harness::{Array, finish, signal, wait_until};
-use crate::json::Page;
-use crate::lost_drives::{RUNS, answer, put_all};
-use crate::protected::{CHUNK, bytes, check, get, keys};
-use crate::scrub_pages::all_lists;
-
-/// Runs a rebalance; asserts the documented fields and returns the result.
-#[track_caller]
-pub(crate) fn rebalanced(array: &Array, more: &[&str], code: i32) -> Value {
-    let done = array.csd(&[&["array", "rebalance", "--json"], more].concat()).expect(code, &[]);
-    let result = done.json()["result"].clone();
-    let wrong = Page::read().wrong("array rebalance", "csd array rebalance", &result);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    result
-}
-
-pub(crate) fn put(array: &Array, name: &str, content: &[u8], more: &[&str]) {
-    array.file("x", content);
-    array.csd(&[&["put", "x", name, "--chunk", "4K"], more].concat()).expect(0, &[]);
-}
-
-pub(crate) fn stat(array: &Array, name: &str) -> Value {
-    array.csd(&["stat", name, "--json"]).json()["result"].clone()
-}
-
-/// Returns the names of the drives that hold chunks of an object.
-pub(crate) fn holders(stat: &Value) -> BTreeSet<String> {
-    let drives = stat["drives"].as_array().unwrap().iter();
-    let held = drives.filter(|drive| drive["chunks"] != 0);
-    held.map(|drive| drive["name"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Returns the entry of a name as a drive has it.
-pub(crate) fn entry(array: &Array, drive: usize, name: &str) -> Entry {
-    let name = name.to_owned();
-    on_objects(array, drive, async move |kv: &Kv| {
-        let value = kv.retrieve(&catalogue::key(&name), 4096).await.unwrap().unwrap();
-        Entry::parse(&value).unwrap()
-    })
-}
-
-/// Asserts that the drives hold pieces of these objects only.
-#[track_caller]
-pub(crate) fn assert_nothing_left(array: &Array, drives: &[usize], names: &[&str]) {
-    array.csd(&["array", "reclaim"]).expect(0, &[]);
-    let entries = names.iter().map(|name| entry(array, drives[0], name));
-    let known: BTreeSet<[u8; 12]> = entries.flat_map(|entry| entry.ids()).map(|id| id.0).collect();
-    for drive in drives {
-        for key in keys(array, *drive) {
-            assert!(known.contains(&key[..12]), "drive {drive} holds {key:x?} of no object");
-        }
-    }
-}
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::json_page::documented;
+use crate::support::kernel_runs::{RUNS, answer, put_all_layouts};
+use crate::support::page_lists::all_lists;
+use crate::support::pieces::{CHUNK, check, get, keys, put};
+use crate::support::placement::{assert_nothing_left, holders, rebalanced, stat};
 
 #[test]
 fn objects_of_every_layout_and_placement_move_to_all_drives_and_stay_what_they_were() {
     for more in [&["--protect", "rs:2+1"][..], &[]] {
         let array = Array::up(3, "512M");
-        put_all(&array, more);
+        put_all_layouts(&array, more);
         let names = ["a", "again", "b", "graph", "matrix", "on-blocks", "others", "sorted"];
         let run = |line: &str, writes: bool| {
             let line = format!("run {line} --on all --json");
@@ -193,10 +146,7 @@ fn short_and_whole_objects_and_those_that_drives_wrote_are_moved_as_they_are() {
     // The room for more objects grows with the drives.
     let place = |entry: Value| (entry["id"].clone(), entry["drives"].clone());
     let whole = place(stat(&array, "whole"));
-    let added = ["array", "add", "--drives", "2", "--rebalance", "--json"];
-    let added = array.csd(&added).expect(0, &[]).json()["result"].clone();
-    let wrong = Page::read().wrong("array add", "csd array add", &added);
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    let added = documented(&array, "array add", &["--drives", "2", "--rebalance"], 0);
     assert_eq!(added["rebalance"]["untouched"], 1, "the whole object: {added}");
     assert_eq!(place(stat(&array, "whole")), whole);
     let mut first = BTreeSet::new();

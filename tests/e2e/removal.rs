@@ -5,21 +5,18 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Array, small_i32};
-use crate::json::Page;
-use crate::lost_drives::{RUNS, answer, put_all};
-use crate::protected::{CHUNK, bytes, check, get};
-use crate::rebalance::{assert_nothing_left, holders, put, rebalanced, stat};
-use crate::single::Drive;
+use crate::support::data::{bytes, small_i32};
+use crate::support::drive::Drive;
+use crate::support::harness::Array;
+use crate::support::json_page::documented;
+use crate::support::kernel_runs::{RUNS, answer, put_all_layouts};
+use crate::support::pieces::{CHUNK, check, get, put};
+use crate::support::placement::{assert_nothing_left, holders, rebalanced, stat};
 
-/// Removes a drive; asserts the documented fields and returns the result.
+/// Removes a drive; returns the result.
 #[track_caller]
 fn removed(array: &Array, more: &[&str], code: i32) -> Value {
-    let done = array.csd(&[&["array", "remove", "--json"], more].concat()).expect(code, &[]);
-    let result = done.json()["result"].clone();
-    let wrong = Page::read().wrong("array remove", "csd array remove", &result);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    result
+    documented(array, "array remove", more, code)
 }
 
 fn names(array: &Array) -> Vec<String> {
@@ -36,7 +33,7 @@ fn listed(array: &Array, code: i32) -> usize {
 fn objects_of_every_layout_leave_a_drive_that_is_removed_and_stay_what_they_were() {
     for more in [&["--protect", "rs:2+1"][..], &[]] {
         let array = Array::up_on_files(4, "512M");
-        put_all(&array, more);
+        put_all_layouts(&array, more);
         put(&array, "gone", &bytes(1, 100), &[]);
         array.csd(&["rm", "gone"]).expect(0, &[]);
         let objects = ["a", "again", "b", "graph", "matrix", "on-blocks", "others", "sorted"];
@@ -153,7 +150,7 @@ fn what_is_lost_with_a_drive_is_named_and_the_rest_goes_on() {
     put(&array, "plain", &content, &[]);
     // A drive elsewhere joins, and leaves; it is not stopped.
     let drive = Drive::serve("memory", &[]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     array.csd(&["array", "add", &url, "--rebalance"]).expect(0, &[]);
     assert_eq!(names(&array), ["d0", "d2", "d3"]);
     assert_eq!(holders(&stat(&array, "plain")).len(), 3);

@@ -9,25 +9,16 @@ use csd_reactor::Buffer;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::failures::{on_blocks, on_objects};
-use crate::harness::{Array, finish, signal, small_i32, wait_until};
-use crate::json::Page;
-use crate::protected::{CHUNK, bytes, check, get, keys, pieces};
+use crate::support::data::{bytes, small_i32};
+use crate::support::direct::{on_blocks, on_objects};
+use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::json_page::documented;
+use crate::support::pieces::{CHUNK, check, get, keys, pieces, put};
 
-/// Runs a repair; asserts the documented fields and returns the result.
+/// Runs a repair; returns the result.
 #[track_caller]
 fn repaired(array: &Array, more: &[&str], code: i32) -> Value {
-    let done = array.csd(&[&["repair", "--json"], more].concat()).expect(code, &[]);
-    let result = done.json()["result"].clone();
-    let wrong = Page::read().wrong("repair", "csd repair", &result);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    result
-}
-
-/// Puts an object of these bytes.
-fn put(array: &Array, name: &str, content: &[u8], more: &[&str]) {
-    array.file("x", content);
-    array.csd(&[&["put", "x", name, "--chunk", "4K"], more].concat()).expect(0, &[]);
+    documented(array, "repair", more, code)
 }
 
 /// Kills drives, which keep their data in memory, and starts them again.

@@ -4,24 +4,16 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::Array;
-use crate::json::Page;
-use crate::protected::{CHUNK, bytes, check, get};
-use crate::single::Drive;
+use crate::support::data::bytes;
+use crate::support::drive::Drive;
+use crate::support::harness::Array;
+use crate::support::json_page::documented;
+use crate::support::pieces::{CHUNK, check, get, put};
 
-fn put(array: &Array, name: &str, content: &[u8], more: &[&str]) {
-    array.file("x", content);
-    array.csd(&[&["put", "x", name, "--chunk", "4K"], more].concat()).expect(0, &[]);
-}
-
-/// Replaces a drive; asserts the documented fields and returns the result.
+/// Replaces a drive; returns the result.
 #[track_caller]
 fn replaced(array: &Array, more: &[&str], code: i32) -> Value {
-    let done = array.csd(&[&["array", "replace", "--json"], more].concat()).expect(code, &[]);
-    let result = done.json()["result"].clone();
-    let wrong = Page::read().wrong("array replace", "csd array replace", &result);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    result
+    documented(array, "array replace", more, code)
 }
 
 fn file(array: &Array) -> String {
@@ -101,10 +93,10 @@ fn a_drive_at_a_url_takes_over_unless_it_is_in_use() {
     let before = file(&array);
     let other = Array::up(1, "128M");
     put(&other, "y", &content, &[]);
-    let used = other.drives()[0]["url"].as_str().unwrap().to_owned();
+    let used = other.url(0);
     let replace = |url: &str| array.csd(&["array", "replace", "d1", "--url", url]);
     replace(&used).expect(1, &["drive d1", "data of another array"]);
-    let own = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let own = array.url(0);
     replace(&own).expect(2, &["is drive d0 of this array already"]);
     replace("nvme+tcp://127.0.0.1:1/nqn.2026-11.io.x:y").expect(1, &["drive d1", "is down"]);
     replace("nonsense").expect(2, &["nonsense"]);
@@ -113,7 +105,7 @@ fn a_drive_at_a_url_takes_over_unless_it_is_in_use() {
     assert_eq!(file(&array), before);
     assert_eq!(array.drives()[1]["state"], "up");
     let drive = Drive::serve("memory", &[]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let done = replaced(&array, &["d1", "--url", &url], 0);
     assert_eq!((&done["url"], &array.drives()[1]["url"]), (&json!(url), &json!(url)));
     check(&array, "x", 2, 1);

@@ -1,23 +1,21 @@
 //! `csd scrub`: damage at rest is found by object, chunk and drive, and nothing else is reported.
 
-use std::fs;
-use std::os::unix::fs::FileExt;
-
 use csd_initiator::Kv;
 use csd_reactor::Buffer;
 use serde_json::{Value, json};
 
-use crate::failures::on_objects;
-use crate::harness::{Array, numbers};
-use crate::json::Page;
+use crate::support::damage::{flip_bit, medium};
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
+use crate::support::scrub::{bad_piece, scrubbed};
 
 /// Size of the chunks.
 const CHUNK: usize = 64 << 10;
 
 /// Returns bytes of `chunks` chunks and a bit.
 fn content(seed: u64, chunks: usize) -> Vec<u8> {
-    let words = numbers(seed, (chunks * CHUNK + 400) / 8);
-    words.flat_map(u64::to_le_bytes).collect()
+    bytes(seed, chunks * CHUNK + 400)
 }
 
 /// Puts objects of both placements and a layout by ranges; returns the content of the first two.
@@ -38,31 +36,12 @@ fn filled(array: &Array) -> [Vec<u8>; 2] {
     [values, blocks]
 }
 
-/// Runs a scrub; asserts the documented fields and returns the result.
-#[track_caller]
-pub(crate) fn scrubbed(array: &Array, more: &[&str], code: i32) -> Value {
-    let done = array.csd(&[&["scrub", "--json"], more].concat());
-    assert_eq!(done.code, code, "{}{}", done.text(), done.stderr);
-    let result = done.json()["result"].clone();
-    let wrong = Page::read().wrong("scrub", "csd scrub", &result);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    result
-}
-
 /// Flips a bit in page 5 of these bytes on the medium that has them; returns the drive's index.
+#[track_caller]
 fn flip(array: &Array, needle: &[u8]) -> usize {
-    for drive in 0.. {
-        let path = array.path(&format!("csd-array/d{drive}.media"));
-        let Ok(medium) = fs::read(&path) else { break };
-        let found = medium.windows(32).position(|window| window == &needle[..32]);
-        if let Some(at) = found {
-            let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-            let at = at + 5 * 4096 + 17;
-            file.write_all_at(&[medium[at] ^ 4], at as u64).unwrap();
-            return drive;
-        }
-    }
-    panic!("no medium has the bytes");
+    let is_there = |drive: &usize| medium(array, &format!("d{drive}")).exists();
+    let flips = |drive: &usize| flip_bit(array, &format!("d{drive}"), &needle[..32], 5 * 4096 + 17);
+    (0..).take_while(is_there).find(flips).expect("a medium has the bytes")
 }
 
 #[test]
@@ -107,24 +86,6 @@ fn flipped_bits_are_found_by_page_and_nothing_else_is_reported() {
     array.csd(&["scrub", "none"]).expect(2, &["no object \"none\""]);
     array.csd(&["scrub", "v", "--from", "b"]).expect(2, &["--from"]);
     array.csd(&["scrub", "--rate", "0"]).expect(2, &["--rate"]);
-}
-
-/// Returns a piece of a protected object, as `bad[]` names it.
-pub(crate) fn bad_piece(
-    object: &str,
-    (stripe, piece): (u64, u64),
-    drive: usize,
-    cause: &str,
-) -> Value {
-    json!({
-        "object": object,
-        "stripe": stripe,
-        "piece": piece,
-        "page": if cause == "missing" { Value::Null } else { 5.into() },
-        "drive": format!("d{drive}"),
-        "cause": cause,
-        "repaired": false,
-    })
 }
 
 #[test]

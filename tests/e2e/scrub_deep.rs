@@ -6,9 +6,10 @@ use csd_reactor::Buffer;
 use csd_store::catalogue::{self, Entry};
 use serde_json::{Value, json};
 
-use crate::failures::on_objects;
-use crate::harness::{Array, numbers};
-use crate::scrub::scrubbed;
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
+use crate::support::scrub::scrubbed;
 
 const CHUNK: usize = 64 << 10;
 
@@ -19,8 +20,7 @@ fn number(value: &Value) -> u64 {
 #[test]
 fn code_words_are_proven_while_few_bytes_cross_and_other_stripes_are_named() {
     let array = Array::up(6, "256M");
-    let words = numbers(3, 250 * CHUNK / 8 + 100);
-    array.file("x", &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+    array.file("x", &bytes(3, 250 * CHUNK + 800));
     array.file("one", b"1");
     for (name, on, code) in [("v", "kv", "rs:4+2"), ("b", "block", "rs:3+3"), ("plain", "kv", "")] {
         let put = ["put", "x", name, "--chunk", "64K", "--on", on];

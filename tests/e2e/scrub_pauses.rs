@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
+use csd_tests::proxy::Door;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::failures::on_objects;
-use crate::harness::{Array, finish, signal, wait_until};
-use crate::protected::{CHUNK, bytes};
-use crate::proxy::{Door, EXECUTE};
-use crate::reconnect::Cut;
-use crate::scrub::scrubbed;
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::pieces::CHUNK;
+use crate::support::proxied::{EXECUTE, ProxiedArray};
+use crate::support::scrub::scrubbed;
 
 /// Replaces the value with these bytes, on the drive that has it.
 fn replace(array: &Array, content: &[u8]) {
@@ -40,21 +41,21 @@ fn damaged(result: &Value) -> Vec<&str> {
 
 #[test]
 fn an_interrupted_scrub_goes_on_and_misses_nothing() {
-    let cut = Cut::new(Array::up(2, "256M"));
+    let proxied = ProxiedArray::new(Array::up(2, "256M"));
     let short = ["a", "b", "c", "d", "e", "f", "g", "h"];
     // At the rate, each short object takes a second, and the long one minutes: it is not over when
     // the signal comes.
     let objects = short.map(|name| (name, 4)).into_iter().chain([("y", 1200), ("z", 4)]);
     for (seed, (name, chunks)) in (0..).zip(objects) {
-        cut.array.file("x", &bytes(seed, chunks * CHUNK));
-        cut.array.csd(&["put", "x", name, "--chunk", "4K"]).expect(0, &[]);
+        proxied.array.file("x", &bytes(seed, chunks * CHUNK));
+        proxied.array.csd(&["put", "x", name, "--chunk", "4K"]).expect(0, &[]);
     }
-    replace(&cut.array, &bytes(0, CHUNK));
-    replace(&cut.array, &bytes(9, CHUNK));
-    cut.proxy.cut(EXECUTE, &[], Door::Open);
-    let slow = cut.array.spawn(&Cut::proxied("scrub --rate 8K"), Stdio::null());
+    replace(&proxied.array, &bytes(0, CHUNK));
+    replace(&proxied.array, &bytes(9, CHUNK));
+    proxied.proxy.cut(EXECUTE, &[], Door::Open);
+    let slow = proxied.array.spawn(&ProxiedArray::arguments("scrub --rate 8K"), Stdio::null());
     // The first object takes three at most: its pieces are read again one by one.
-    wait_until("it is past the first object", || cut.proxy.passed() > 3);
+    wait_until("it is past the first object", || proxied.proxy.passed() > 3);
     signal(slow.child.id(), Signal::INT);
     let first = finish(slow).expect(1, &[]).json()["error"].clone();
     let message = first["message"].as_str().unwrap();
@@ -62,14 +63,14 @@ fn an_interrupted_scrub_goes_on_and_misses_nothing() {
     let from = from.unwrap_or_else(|| panic!("{message}")).trim_matches('"');
     assert!(from > "a" && from < "z", "{message}");
     assert_eq!(damaged(&first["detail"]), ["a"]);
-    let second = scrubbed(&cut.array, &["--from", from], 4);
+    let second = scrubbed(&proxied.array, &["--from", from], 4);
     assert_eq!(damaged(&second), ["z"], "{from}");
     let number = |result: &Value, field: &str| result[field].as_u64().unwrap();
     let done = number(&first["detail"], "objects");
     assert!(done > 0, "{first}");
     // Each object is scrubbed to its end by one of them, and no piece by neither.
     assert_eq!(done + number(&second, "objects"), 10, "{first} {second}");
-    let whole = scrubbed(&cut.array, &[], 4);
+    let whole = scrubbed(&proxied.array, &[], 4);
     let read = number(&first["detail"], "chunks") + number(&second, "chunks");
     assert!(read >= number(&whole, "chunks"), "{first} {second}");
     assert_eq!(damaged(&whole), ["a", "z"]);

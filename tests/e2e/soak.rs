@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use csd_store::array::ArrayFile;
 
-use crate::harness::{Array, numbers};
+use crate::support::data::{bytes, numbers};
+use crate::support::harness::Array;
 
 const DRIVES: usize = 6;
 const CHUNK: usize = 64 << 10;
@@ -20,7 +21,7 @@ const OBJECTS: [(&str, &str, usize); 4] =
     [("a", "kv", 20), ("b", "block", 16), ("c", "kv", 9), ("d", "kv", 1)];
 
 fn content(seed: u64, chunks: usize) -> Vec<u8> {
-    numbers(seed, chunks * CHUNK / 8 - 3).flat_map(u64::to_le_bytes).collect()
+    bytes(seed, chunks * CHUNK - 24)
 }
 
 fn put(array: &Array, name: &str, on: &str, content: &[u8]) -> i32 {

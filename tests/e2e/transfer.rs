@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::process::{Command, Stdio};
 
-use crate::harness::{Array, finish, small_i32};
+use crate::support::data::{npy, small_i32};
+use crate::support::harness::{Array, finish};
 
 /// Makes an array with the objects `x` and `x.bin`; returns their bytes too.
 fn with_x() -> (Array, Vec<u8>) {
@@ -139,17 +140,6 @@ fn a_long_file_comes_back_as_it_was() {
 fn fifo(array: &Array, name: &str) {
     let made = Command::new("mkfifo").arg(array.path(name)).status().unwrap();
     assert!(made.success());
-}
-
-/// Returns a file as `numpy.save` writes it: 128 bytes of header.
-fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-    let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-    file.extend_from_slice(dict.as_bytes());
-    file.resize(127, b' ');
-    file.push(b'\n');
-    file.extend_from_slice(data);
-    file
 }
 
 #[test]

@@ -5,25 +5,27 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 
-use crate::harness::{binary, finish, numbers, wait_until};
-use crate::json::Page;
-use crate::netns::{Ends, HOST, Namespaces, up};
-use crate::single::{Drive, NQN};
+use crate::support::data::bytes;
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::{binary, finish, wait_until};
+use crate::support::json_page::Page;
+use crate::support::netns::Namespaces;
+use crate::support::tunnel::{Ends, TUNNEL_HOST, up};
 
 /// Drive with a tunnel, and the URLs of its doors.
 fn drive(options: &[&str]) -> (Drive, String, String) {
     let drive = Drive::serve(
         "memory",
-        &[&["--inside", "inside", "--tunnel-host", HOST][..], options].concat(),
+        &[&["--inside", "inside", "--tunnel-host", TUNNEL_HOST][..], options].concat(),
     );
-    let outside = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
-    let inside = format!("nvme+unix://{}/{NQN}", drive.array.path("inside").display());
+    let outside = drive.url();
+    let inside = drive.inside_url("inside");
     (drive, outside, inside)
 }
 
 #[test]
 fn a_host_reaches_the_inside_by_nothing_but_nvme() {
-    let Some(namespaces) = Namespaces::new("t", 2) else { return };
+    let Some(namespaces) = Namespaces::for_tunnels("t", 2) else { return };
     let (mut drive, outside, inside) = drive(&["--tunnel-mtu", "9000"]);
     let array = &drive.array;
     // The sockets are of this namespace, the devices of the two others.
@@ -36,7 +38,7 @@ fn a_host_reaches_the_inside_by_nothing_but_nvme() {
     let mut served = Ends(Some(namespaces.csd(1, array, &serve)));
     wait_until("the guest serves", || array.path("guest-ready").exists());
     let url = format!("nvme+tcp://10.77.0.2:4420/{NQN}");
-    let value: Vec<u8> = numbers(16, 2 << 20).flat_map(u64::to_le_bytes).collect();
+    let value = bytes(16, 16 << 20);
     array.file("value", &value);
     let kv = |arguments: &[&str]| {
         let arguments = [&["kv"], arguments, &["--drive", &url]].concat();
@@ -89,7 +91,7 @@ fn drives_reach_each_other_through_the_host_in_no_name_but_their_own() {
 }
 
 fn reach_each_other(test: &str, plan: &Plan) {
-    let Some(namespaces) = Namespaces::new(test, 4) else { return };
+    let Some(namespaces) = Namespaces::for_tunnels(test, 4) else { return };
     let network = |address: &str| format!("{address}/{}", plan.bits);
     let outside = network(&plan.host);
     let drives = plan.drives.each_ref().map(|address| {
@@ -108,7 +110,7 @@ fn reach_each_other(test: &str, plan: &Plan) {
     let mut from = namespaces.connected(1, at(&plan.drives[1]));
     let (mut to, peer) = listener.accept().unwrap();
     assert_eq!(peer.ip(), plan.drives[0].parse::<IpAddr>().unwrap());
-    let sent: Vec<u8> = numbers(3, 1 << 17).flat_map(u64::to_le_bytes).collect();
+    let sent = bytes(3, 1 << 20);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             from.write_all(&sent).unwrap();
@@ -190,12 +192,12 @@ fn nothing_leaves_the_tunnel(namespaces: &Namespaces, plan: &Plan) {
 #[test]
 fn what_cannot_be_tunnelled_is_refused_in_words() {
     let mut drive = Drive::serve("memory", &[]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
+    let url = drive.url();
     let up = |arguments: &[&str]| drive.array.csd(&[&["tunnel", "up"], arguments].concat());
     up(&["--drive", &url, "--device", "a/b"]).expect(2, &["a device's name"]);
     let serve = ["drive", "serve", "--media", "memory", "--size", "64M", "--tunnel-mtu", "9000"];
     drive.array.csd(&serve).expect(2, &["--tunnel-host"]);
-    let serve = [&serve[..6], &["--tunnel-host", HOST]].concat();
+    let serve = [&serve[..6], &["--tunnel-host", TUNNEL_HOST]].concat();
     let with = |options: &[&str]| drive.array.csd(&[&serve[..], options].concat());
     with(&["--tunnel-outside", "fd77::1/64"]).expect(2, &["fd77::1 and 10.77.0.2", "say both"]);
     with(&["--tunnel-inside", "10.77.0.1/24"]).expect(2, &["both ends have the address 10.77.0.1"]);
@@ -209,9 +211,9 @@ fn what_cannot_be_tunnelled_is_refused_in_words() {
     up(&["--drive", "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.csdstore:x"])
         .expect(1, &["cannot be reached"]);
     drive.stop().expect(0, &[]);
-    drive.start("memory", &["--tunnel-host", HOST]);
-    let url = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
-    let up = ["tunnel", "up", "--drive", &url, "--host-nqn", HOST];
+    drive.start("memory", &["--tunnel-host", TUNNEL_HOST]);
+    let url = drive.url();
+    let up = ["tunnel", "up", "--drive", &url, "--host-nqn", TUNNEL_HOST];
     let none = [&up[..], &["--netns", "no-such-namespace"]].concat();
     drive.array.csd(&none).expect(2, &["network namespace no-such-namespace"]);
     // Another user, and a machine without TUN devices.
@@ -241,7 +243,7 @@ fn what_cannot_be_tunnelled_is_refused_in_words() {
 
 #[test]
 fn second_and_unknown_hosts_and_clashing_devices_are_refused_by_name() {
-    let Some(namespaces) = Namespaces::new("c", 2) else { return };
+    let Some(namespaces) = Namespaces::for_tunnels("c", 2) else { return };
     let (drive, outside, _) = drive(&["--tunnel-host", "nqn.2026-11.io.csdstore:other"]);
     let up_as = |number: usize, url: &str, host: &str, options: &[&str]| {
         let up = ["tunnel", "up", "--drive", url, "--netns", namespaces.name(number)];
@@ -251,11 +253,12 @@ fn second_and_unknown_hosts_and_clashing_devices_are_refused_by_name() {
     up_as(1, &outside, stranger, &[]).expect(1, &[stranger, "name it with --tunnel-host"]);
     let mut first = up(&namespaces, 0, &drive.array, (&outside, "csd0"));
     let done = up_as(1, &outside, "nqn.2026-11.io.csdstore:other", &[]);
-    done.expect(1, &[HOST, "has this end of its tunnel"]);
+    done.expect(1, &[TUNNEL_HOST, "has this end of its tunnel"]);
     // Another drive with the same addresses, and a device that is there.
     let (mut other, same, _) = self::drive(&[]);
-    up_as(0, &same, HOST, &["--device", "csd0"]).expect(2, &["csd0 is in use", "--device"]);
-    up_as(0, &same, HOST, &[]).expect(1, &["a route to 10.77.0.2", "differ in --tunnel-inside"]);
+    up_as(0, &same, TUNNEL_HOST, &["--device", "csd0"]).expect(2, &["csd0 is in use", "--device"]);
+    up_as(0, &same, TUNNEL_HOST, &[])
+        .expect(1, &["a route to 10.77.0.2", "differ in --tunnel-inside"]);
     assert!(namespaces.ip(0, "link show csd1").is_err(), "the device of a refusal goes");
     // The same host takes its end over, and the first command says so.
     let _second = up(&namespaces, 1, &drive.array, (&outside, "csd0"));

@@ -1,16 +1,19 @@
 //! An open TCP connection through the tunnel goes on when the link is cut, the drive is killed, or
 //! the process of either end is.
 
+use csd_tests::drive::LIMIT;
+use csd_tests::proxy::{Door, Proxy};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc;
 
-use crate::harness::{LIMIT, numbers, wait_until};
-use crate::netns::{HOST, Namespaces, up};
-use crate::proxy::{Door, Proxy};
-use crate::single::{Drive, NQN};
+use crate::support::data::bytes;
+use crate::support::drive::{Drive, NQN};
+use crate::support::harness::wait_until;
+use crate::support::netns::Namespaces;
+use crate::support::tunnel::{TUNNEL_HOST, up};
 
 /// Tunnel Send of the compute namespace.
 const SEND: (u32, u8) = (5, 0xC1);
@@ -19,7 +22,7 @@ const PART: usize = 1 << 19;
 
 /// Returns a part of what is copied.
 fn part(number: u64) -> Vec<u8> {
-    numbers(number, PART).flat_map(u64::to_le_bytes).collect()
+    bytes(number, 8 * PART)
 }
 
 /// A copy over one connection, part by part.
@@ -70,12 +73,12 @@ fn copied(mut from: TcpStream, mut to: TcpStream, act: impl FnOnce(&Copying<'_>)
 
 #[test]
 fn an_open_connection_outlives_cuts_kills_and_restarts() {
-    let Some(namespaces) = Namespaces::new("r", 2) else { return };
-    let options = ["--inside", "inside", "--tunnel-host", HOST];
+    let Some(namespaces) = Namespaces::for_tunnels("r", 2) else { return };
+    let options = ["--inside", "inside", "--tunnel-host", TUNNEL_HOST];
     let mut drive = Drive::serve("memory", &options);
     let proxy = Proxy::before(drive.address());
-    let outside = format!("nvme+tcp://127.0.0.1:{}/{NQN}", proxy.port);
-    let inside = format!("nvme+unix://{}/{NQN}", drive.array.path("inside").display());
+    let outside = format!("nvme+tcp://{}/{NQN}", proxy.address);
+    let inside = drive.inside_url("inside");
     let mut host = up(&namespaces, 0, &drive.array, (&outside, "csd0"));
     let mut guest = up(&namespaces, 1, &drive.array, (&inside, "csd0"));
     let address: SocketAddr = "10.77.0.2:7000".parse().unwrap();

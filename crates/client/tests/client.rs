@@ -13,7 +13,7 @@ use csd_client::{
 use csd_drive::{Access, Config};
 use csd_initiator::Error as Drive;
 use csd_tests::drive::{LIMIT, serve};
-use csd_tests::way::Way;
+use csd_tests::proxy::Proxy;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:client";
 
@@ -185,11 +185,11 @@ fn a_wrong_url_or_drive_is_an_error_in_words() {
 
 #[test]
 fn a_drive_that_is_lost_is_an_error_until_it_is_back() {
-    let way = Way::to(serve(config()));
-    let client = Client::connect(&url(way.address), &settings()).unwrap();
+    let proxy = Proxy::before(serve(config()));
+    let client = Client::connect(&url(proxy.address), &settings()).unwrap();
     client.put(b"k", b"v").unwrap();
     // The commands are under way when the connection is lost: the drive never gets them.
-    way.stop();
+    proxy.withhold();
     let key = Key::new(b"k").unwrap();
     // Opcode, and the number of such commands, with that before.
     let under_way = [
@@ -205,9 +205,9 @@ fn a_drive_that_is_lost_is_an_error_until_it_is_back() {
         client.submit(operation, move |outcome| outcomes.send(outcome).unwrap()).unwrap();
     }
     for (command, count) in sent {
-        assert_eq!(way.commands(command, count).len(), count, "{command:?}");
+        assert_eq!(proxy.sent(command, count).len(), count, "{command:?}");
     }
-    way.cut();
+    proxy.shut();
     let is_gone = |error: &Error| {
         let Error::Drive(error) = error else { return false };
         matches!(error, Drive::Lost { .. } | Drive::Unreachable { .. } | Drive::Closed { .. })
@@ -220,7 +220,7 @@ fn a_drive_that_is_lost_is_an_error_until_it_is_back() {
     assert!(is_gone(&later), "{later}");
     let later = client.put_object(b"o", b"x", 0).unwrap_err();
     assert!(is_gone(&later), "{later}");
-    way.open();
+    proxy.open();
     assert_eq!(client.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
     client.close().unwrap();
 }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Array, Done, Running, finish, signal, wait_until};
+use crate::support::harness::{Array, Done, Running, finish, signal, wait_until};
 
 /// Without a machine id every command is another host, which does not see the programs of others.
 const HOST: &str = "nqn.2026-11.io.csdstore:host";

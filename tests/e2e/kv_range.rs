@@ -3,17 +3,12 @@
 use csd_client::{Client, Key, Operation, Settings};
 use serde_json::Value;
 
-use crate::json::Page;
-use crate::single::Drive;
-
-/// Returns the drive's URL.
-fn url(drive: &Drive) -> String {
-    std::fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned()
-}
+use crate::support::drive::Drive;
+use crate::support::json_page::Page;
 
 /// Stores a short value under each key.
 fn store(drive: &Drive, keys: &[String]) -> Client {
-    let client = Client::connect(&url(drive), &Settings::default()).unwrap();
+    let client = Client::connect(&drive.url(), &Settings::default()).unwrap();
     let put = |key: &String| Operation::Put {
         key: Key::new(key.as_bytes()).unwrap(),
         value: b"value".to_vec(),
@@ -28,7 +23,7 @@ fn store(drive: &Drive, keys: &[String]) -> Client {
 /// the number of keys and the keys.
 #[track_caller]
 fn range(drive: &Drive, from: &str, to: &str) -> (u64, Vec<String>) {
-    let url = url(drive);
+    let url = drive.url();
     let asked = |side: &str, more: &[&str]| -> Value {
         let words = ["kv", "range", from, to, "--on", side, "--drive", &url, "--json"];
         let done = drive.array.csd(&[&words[..], more].concat()).expect(0, &[]).json();
@@ -66,14 +61,14 @@ fn drive_and_host_find_the_same_keys_over_many_pages_and_cores() {
     }
     let left = range(&drive, "k00100", "k08899");
     assert_eq!((left.0, &left.1[0], &left.1[8796]), (8797, &keys[101], &keys[8898]));
-    let text = drive.array.csd(&["kv", "range", "a", "b", "--drive", &url(&drive)]);
+    let text = drive.array.csd(&["kv", "range", "a", "b", "--drive", &drive.url()]);
     assert_eq!(text.expect(0, &[]).text(), "a\nb\n");
 }
 
 #[test]
 fn other_orders_and_wrong_bounds_are_refused_in_words() {
     let drive = Drive::serve("memory", &["--kv-index", "hash", "--memory", "0"]);
-    let url = url(&drive);
+    let url = drive.url();
     let run =
         |words: &[&str]| drive.array.csd(&[&["kv", "range"], words, &["--drive", &url]].concat());
     let keys: Vec<String> = (0..30).map(|number| format!("k{number}")).collect();

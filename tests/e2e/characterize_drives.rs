@@ -1,17 +1,17 @@
 //! Subjects of a characterization: every drive of an array, drives of other makers, drives with
 //! secrets; and sources of energies. Does not check times.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use csd_measure::profile::{Source, Where};
 
-use crate::characterize::{characterize, check_points, nowhere, profile};
-use crate::harness::Array;
-use crate::other;
-use crate::single::Drive;
+use crate::support::characterize::{characterize, check_points, profile};
+use crate::support::drive::Drive;
+use crate::support::harness::Array;
+use crate::support::secrets::{HOST, new_secret, secrets_file};
+use crate::support::third_party;
 
 /// The array's drives become devices: one device with the runs of both if they did not differ, else
 /// one each. Which of the two depends on the machine.
@@ -49,18 +49,18 @@ fn drives_of_an_array_that_differ_are_told_apart() {
                   device = \"slow\"\nunits = 1\nbytes = 65536\noverlap = \"serial\"\n\
                   load_s = { median = 0.2 }\ncomp_s = { median = 0.2 }\nprov = \"given\"\n";
     array.file("slow.toml", slow_profile.as_bytes());
-    let mut slow = Drive { array: nowhere(), running: None };
+    let mut slow = Drive { array: Array::without_drives(), running: None };
     slow.array.file("slow.toml", slow_profile.as_bytes());
     slow.start("memory", &["--pace", "slow.toml"]);
-    let url = fs::read_to_string(slow.array.path("ready")).unwrap();
+    let url = slow.url();
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
-    let second = array.drives()[1]["url"].as_str().unwrap().to_owned();
-    array.file("mixed.toml", file.replace(&second, url.trim()).as_bytes());
+    let second = array.url(1);
+    array.file("mixed.toml", file.replace(&second, &url).as_bytes());
     let (profile, done) = characterize(&array, "--array mixed.toml");
     let names: Vec<_> = profile.device.keys().map(String::as_str).collect();
     assert_eq!(names, ["drive-d0", "drive-d1"]);
     let slow = &profile.device["drive-d1"];
-    assert_eq!(slow.target.as_deref(), Some(url.trim()));
+    assert_eq!(slow.target.as_deref(), Some(&*url));
     assert!(slow.ext_read_Bps.unwrap() <= 1_000_000, "{slow:?}");
     for point in &profile.point {
         assert!(point.load_s.n == Some(3), "{point:?}");
@@ -82,22 +82,25 @@ fn a_drive_that_is_down_is_left_out_in_words() {
 
 #[test]
 fn a_drive_of_another_maker_gives_the_hosts_side_in_words() {
-    let folder = nowhere();
-    let url = other::serve();
+    let folder = Array::without_drives();
+    let url = third_party::serve_blocks();
     let drive = format!("--drive {url} --device ssd --kernels count,vector-add,array-merge");
     let (profile, done) = characterize(&folder, &drive);
     check_points(&profile, "count", Where::Host, false);
     check_points(&profile, "vector-add", Where::Host, false);
     assert!(profile.point.iter().all(|point| point.r#where == Where::Host));
     let device = &profile.device["ssd"];
-    assert!(device.ext_read_Bps.is_some() && device.note.as_ref().unwrap().contains(other::MODEL));
+    assert!(
+        device.ext_read_Bps.is_some() && device.note.as_ref().unwrap().contains(third_party::MODEL)
+    );
     assert_eq!((device.int_read_Bps, device.ext_write_Bps), (None, None));
     assert_eq!((&device.target, device.capacity_bytes), (&Some(url), Some(16 << 20)));
     let warnings = done.json()["warnings"].to_string();
     for words in ["no compute namespace", "left out are kernels in the drive", "was only read"] {
         assert!(warnings.contains(words), "{words:?} is not in {warnings}");
     }
-    let large = format!("characterize --drive {} --size 32M -o p.toml", other::serve());
+    let large =
+        format!("characterize --drive {} --size 32M -o p.toml", third_party::serve_blocks());
     let large: Vec<&str> = large.split(' ').collect();
     folder.csd(&large).expect(2, &["namespace 1 of the drive has 16777216 bytes"]);
 }
@@ -105,7 +108,7 @@ fn a_drive_of_another_maker_gives_the_hosts_side_in_words() {
 /// Simulates a tree of the processor's energy counters, which a thread increases.
 #[test]
 fn energies_are_the_processors_where_it_counts_them_and_say_so() {
-    let folder = nowhere();
+    let folder = Array::without_drives();
     let zone = folder.path("powercap/intel-rapl:0");
     fs::create_dir_all(&zone).unwrap();
     fs::write(zone.join("name"), "package-0\n").unwrap();
@@ -150,12 +153,10 @@ fn energies_are_the_processors_where_it_counts_them_and_say_so() {
 
 #[test]
 fn drives_and_their_hosts_with_secrets_are_measured() {
-    let folder = nowhere();
-    let secret = |more: &[&str]| folder.csd(&[&["secret", "new"], more].concat()).text();
-    let host = secret(&["--nqn", "nqn.2026-11.io.csdstore:host"]);
-    let controller = secret(&["--hash", "512"]);
-    fs::write(folder.path("secrets"), format!("{host}controller {controller}")).unwrap();
-    fs::set_permissions(folder.path("secrets"), Permissions::from_mode(0o600)).unwrap();
+    let folder = Array::without_drives();
+    let host = new_secret(&folder, &["--nqn", HOST]);
+    let controller = format!("controller {}", new_secret(&folder, &["--hash", "512"]));
+    secrets_file(&folder, "secrets", &[host, controller]);
     // The started drive requires authentication, and so does the process with too little memory.
     characterize(&folder, "--media memory --secrets secrets");
     let burden = "characterize --media memory --size 256K --cores 1 --repeat 1 --overload \

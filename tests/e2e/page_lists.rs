@@ -1,82 +1,27 @@
 //! Page lists: what a put stores, what removes take along, and lists that are damaged themselves.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::FileExt;
-
-use csd_initiator::Kv;
-use csd_nvme::kv::Key;
-use csd_nvme::vendor::pages::{KEY_BYTES, List, PieceKind};
+use csd_nvme::vendor::pages::{List, PieceKind};
 use serde_json::{Value, json};
 
-use crate::failures::on_objects;
-use crate::harness::{Array, numbers};
-use crate::scrub::scrubbed;
+use crate::support::damage::flip_bit;
+use crate::support::data::bytes;
+use crate::support::harness::Array;
+use crate::support::page_lists::{all_lists, listed_pieces, lists};
+use crate::support::scrub::scrubbed;
 
-pub(crate) const CHUNK: usize = 64 << 10;
-
-pub(crate) fn content(seed: u64, bytes: usize) -> Vec<u8> {
-    numbers(seed, bytes / 8).flat_map(u64::to_le_bytes).collect()
-}
-
-/// Returns the page lists of a drive.
-pub(crate) fn lists(array: &Array, drive: usize) -> Vec<List> {
-    on_objects(array, drive, async |kv: &Kv| {
-        let mut lists = Vec::new();
-        let is_list = |key: &&Key| key.as_bytes().len() == KEY_BYTES;
-        for key in kv.list_all(&[]).await.unwrap().iter().filter(is_list) {
-            let list = kv.retrieve(key, 1 << 17).await.unwrap().unwrap();
-            lists.push(List::parse(&list).unwrap());
-        }
-        lists
-    })
-}
-
-/// Deletes the page lists of a drive.
-pub(crate) fn delete_lists(array: &Array, drive: usize) {
-    on_objects(array, drive, async |kv: &Kv| {
-        let is_list = |key: &&Key| key.as_bytes().len() == KEY_BYTES;
-        for key in kv.list_all(&[]).await.unwrap().iter().filter(is_list) {
-            assert!(kv.delete(key).await.unwrap());
-        }
-    });
-}
-
-/// Returns the pieces of lists: kind, start and checksums.
-pub(crate) fn pieces(lists: &[List]) -> BTreeSet<(u8, u64, Vec<u32>)> {
-    let of_list = |list: &List| {
-        let piece = |number| {
-            let (piece, sums) = list.piece(number).unwrap();
-            (list.kind.0, piece.start, sums.to_vec())
-        };
-        (0..list.pieces.len()).map(piece).collect::<Vec<_>>()
-    };
-    lists.iter().flat_map(of_list).collect()
-}
-
-pub(crate) fn all_lists(array: &Array) -> Vec<List> {
-    (0..array.drives().len()).flat_map(|drive| lists(array, drive)).collect()
-}
-
-fn flip(array: &Array, drive: usize, needle: &[u8], further: usize) {
-    flip_in(array, &format!("d{drive}"), needle, further);
-}
+const CHUNK: usize = 64 << 10;
 
 /// Flips a bit of a drive's medium, `further` bytes behind the place of these bytes.
-pub(crate) fn flip_in(array: &Array, medium: &str, needle: &[u8], further: usize) {
-    let path = array.path(&format!("csd-array/{medium}.media"));
-    let medium = fs::read(&path).unwrap();
-    let mut places = (0..medium.len()).step_by(64);
-    let at = further + places.find(|at| medium[*at..].starts_with(needle)).expect("it is there");
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.write_all_at(&[medium[at] ^ 4], at as u64).unwrap();
+#[track_caller]
+fn flip(array: &Array, drive: usize, needle: &[u8], further: usize) {
+    assert!(flip_bit(array, &format!("d{drive}"), needle, further), "it is there");
 }
 
 #[test]
 fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
     let array = Array::up(3, "256M");
     // 21 chunks; the last has one page, whose checksum is in the catalogue.
-    let bytes = content(1, 20 * CHUNK + 4096);
+    let bytes = bytes(1, 20 * CHUNK + 4096);
     array.file("x", &bytes);
     let sums = |page: usize| -> Vec<u32> {
         let chunks = bytes.chunks(CHUNK).filter(|chunk| chunk.len() > page);
@@ -105,11 +50,11 @@ fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
 #[test]
 fn a_protect_stores_a_checksum_of_every_page_of_the_parity() {
     let array = Array::up(3, "256M");
-    let bytes = content(1, 20 * CHUNK + 4096);
+    let bytes = bytes(1, 20 * CHUNK + 4096);
     array.file("x", &bytes);
     for (on, encode) in [("kv", "host"), ("block", "host"), ("kv", "drives"), ("block", "drives")] {
         array.csd(&["put", "x", "--chunk", "64K", "--on", on]).expect(0, &[]);
-        let of_chunks = pieces(&all_lists(&array)).len();
+        let of_chunks = listed_pieces(&all_lists(&array)).len();
         array.csd(&["protect", "x", "rs:2+1", "--encode", encode]).expect(0, &[]);
         let mut expected = Vec::new();
         for stripe in 0..10 {
@@ -118,7 +63,7 @@ fn a_protect_stores_a_checksum_of_every_page_of_the_parity() {
             expected.extend(piece.chunks(4096).map(crc32c::crc32c));
         }
         let lists = all_lists(&array);
-        assert_eq!((of_chunks, pieces(&lists).len()), (20, 30), "{on}, {encode}");
+        assert_eq!((of_chunks, listed_pieces(&lists).len()), (20, 30), "{on}, {encode}");
         let is_parity = |list: &&List| !bytes_have(&bytes, list.sums[0]);
         let found = lists.iter().filter(is_parity).flat_map(|list| list.sums.clone());
         assert_eq!(sorted(found.collect()), sorted(expected), "{on}, {encode}");
@@ -140,7 +85,7 @@ fn sorted(mut sums: Vec<u32>) -> Vec<u32> {
 #[test]
 fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
     let array = Array::up_on_files(3, "256M");
-    let (values, blocks) = (content(1, 20 * CHUNK), content(2, 20 * CHUNK));
+    let (values, blocks) = (bytes(1, 20 * CHUNK), bytes(2, 20 * CHUNK));
     array.file("v", &values);
     array.file("b", &blocks);
     array.csd(&["put", "v", "--chunk", "64K"]).expect(0, &[]);
@@ -173,7 +118,7 @@ fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
     assert_eq!(scrubbed(&array, &["--repair"], 4)["bad"], found(true));
     assert_eq!(scrubbed(&array, &[], 0)["bad"], json!([]));
     for (drive, before) in before.iter().enumerate() {
-        assert_eq!(pieces(&lists(&array, drive)), pieces(before), "as they were");
+        assert_eq!(listed_pieces(&lists(&array, drive)), listed_pieces(before), "as they were");
     }
     // With these lists pages have names again. Damage to data and list at once costs the names.
     let again = lists(&array, 0);
@@ -204,26 +149,26 @@ fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
     let good: Vec<_> = repaired.as_array().unwrap().iter().map(|bad| &bad["repaired"]).collect();
     assert_eq!(good, [&Value::Bool(true), &Value::Bool(false)]);
     let lost = List::parse(&of_values).unwrap().pieces[0].start;
-    let mut left = pieces(&before[0]);
+    let mut left = listed_pieces(&before[0]);
     left.retain(|(kind, start, _)| (*kind, *start) != (PieceKind::VALUES.0, lost));
-    assert_eq!(pieces(&lists(&array, 0)), left);
+    assert_eq!(listed_pieces(&lists(&array, 0)), left);
 }
 
 #[test]
 fn lists_of_blocks_leave_the_catalogue_its_room() {
     let array = Array::up(1, "128M");
-    array.file("blocks", &content(3, 8 << 20));
+    array.file("blocks", &bytes(3, 8 << 20));
     let room = array.csd(&["array", "status", "--json"]).expect(0, &[]).json();
     let room = room["result"]["room"]["kv_bytes"].as_u64().unwrap();
     // What is left after each is less than one more.
-    for bytes in [room, 64 << 10, 16 << 10, 4 << 10] {
-        array.file("values", &content(4, usize::try_from(bytes).unwrap()));
+    for length in [room, 64 << 10, 16 << 10, 4 << 10] {
+        array.file("values", &bytes(4, usize::try_from(length).unwrap()));
         let put = |number: u32| {
-            let name = format!("{bytes} {number}");
+            let name = format!("{length} {number}");
             array.csd(&["put", "values", &name, "--page-bytes", "0"]).code
         };
         let full = (0..1000).map(put).find(|code| *code != 0);
-        assert_eq!(full, Some(1), "{bytes}");
+        assert_eq!(full, Some(1), "{length}");
     }
     array.csd(&["put", "blocks", "--on", "block"]).expect(0, &[]);
     assert!(all_lists(&array).is_empty());

@@ -3,9 +3,10 @@
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 
-use crate::failures::on_objects;
-use crate::harness::{Array, Done};
-use crate::protected::{CHUNK, bytes, check, get, keys};
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::{Array, Done};
+use crate::support::pieces::{CHUNK, check, get, keys};
 
 fn put(array: &Array, name: &str, more: &[&str]) -> Done {
     array.csd(&[&["put", "x", name, "--chunk", "4K"], more].concat())

@@ -14,11 +14,10 @@ use csd_client::{
     is_piece,
 };
 
-use crate::bench::{SHORT_KV, values};
-use crate::characterize::nowhere;
-use crate::harness::{Array, Done};
-use crate::kv::bytes;
-use crate::other::{
+use crate::support::bench::{SHORT_KV, kv_workloads};
+use crate::support::data::bytes;
+use crate::support::harness::{Array, Done};
+use crate::support::third_party::{
     Answer, INVALID_FIELD, INVALID_OPCODE, Inside, controller, dword, serve_inside,
 };
 
@@ -220,7 +219,7 @@ impl Other {
     fn serve(limits: Limits) -> Self {
         let drive = Drive { limits, values: Mutex::default(), stores: AtomicUsize::new(0) };
         let drive = Arc::new(drive);
-        Self { url: serve_inside(&drive), drive, at: nowhere() }
+        Self { url: serve_inside(&drive), drive, at: Array::without_drives() }
     }
 
     fn kv(&self, words: &[&str]) -> Done {
@@ -333,16 +332,16 @@ fn values_are_measured_and_those_of_others_stay() {
         other.drive.has(key, key.as_bytes());
     }
     let reads = ["read, sequential keys, loopback", "read, random keys, loopback"];
-    assert_eq!(values(measure(&[])), reads);
+    assert_eq!(kv_workloads(measure(&[])), reads);
     assert_eq!(other.drive.stores.load(Relaxed), 0);
     let fills = ["fill, sequential keys, loopback", "fill, random keys, loopback"];
-    assert_eq!(values(measure(&["--write", "--threads", "2"])), [fills, reads].concat());
+    assert_eq!(kv_workloads(measure(&["--write", "--threads", "2"])), [fills, reads].concat());
     let stores = other.drive.stores.load(Relaxed);
     assert!(stores >= 4 * 40, "{stores}");
     // Three values of the drive and a manifest each.
     let long = ["bench", "kv", "--pairs", "1", "--keys", "5", "--value-bytes", "50000", "--json"];
     let long = other.at.csd(&[&long[..], &["--write", "--url", &other.url]].concat());
-    assert_eq!(values(long).len(), 4);
+    assert_eq!(kv_workloads(long).len(), 4);
     assert!(other.drive.stores.load(Relaxed) >= stores + 4 * 5 * 4);
     assert_eq!(other.drive.keys(), [&b"these too"[..], b"theirs"], "its own are gone");
 }

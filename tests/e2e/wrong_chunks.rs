@@ -6,10 +6,11 @@ use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 use serde_json::Value;
 
-use crate::failures::{on_blocks, on_objects};
-use crate::harness::{Array, root};
-use crate::lost_drives::{RUNS, answer, put_all};
-use crate::protected::{bytes, keys};
+use crate::support::data::bytes;
+use crate::support::direct::{on_blocks, on_objects};
+use crate::support::harness::{Array, built};
+use crate::support::kernel_runs::{RUNS, answer, put_all_layouts};
+use crate::support::pieces::keys;
 
 /// Drive whose chunks are changed.
 const CHANGED: usize = 1;
@@ -52,7 +53,7 @@ fn change_each_block(
 #[test]
 fn every_kernel_computes_chunks_that_are_not_those_that_were_put() {
     let array = Array::up(3, "512M");
-    put_all(&array, &["--protect", "rs:2+1"]);
+    put_all_layouts(&array, &["--protect", "rs:2+1"]);
     let report = |line: &str, on: &str| {
         let line = format!("run {line} --on {on} --json");
         array.csd(&line.split(' ').collect::<Vec<_>>())
@@ -168,7 +169,7 @@ fn needles(count: usize) -> Vec<u8> {
 
 /// Counts the lines with a needle, every way.
 fn grep(array: &Array, object: &str, text: &[u8]) {
-    let grep = root("sdk/built/rust-grep.wasm").to_str().unwrap().to_owned();
+    let grep = built("rust-grep");
     for on in ["drives", "host", "split"] {
         let line = ["program", "run", &grep, "--object", object, "--parameter", "text:needle"];
         let to = ["--on", on, "--output", "seen", "--force"];

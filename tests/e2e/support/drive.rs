@@ -4,11 +4,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use csd_tests::wire::{Command, Wire};
 use rustix::process::Signal;
-use tempfile::TempDir;
 
-use crate::harness::{Array, Done, Running, finish, signal};
+use csd_tests::wire::{Command, Wire};
+
+use crate::support::harness::{Array, Done, Running, address_of, finish, signal};
 
 pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:operations";
 
@@ -21,7 +21,7 @@ pub(crate) struct Drive {
 impl Drive {
     /// Serves `media` with these additional options.
     pub(crate) fn serve(media: &str, options: &[&str]) -> Self {
-        let mut drive = Self { array: Array { folder: TempDir::new().unwrap() }, running: None };
+        let mut drive = Self { array: Array::without_drives(), running: None };
         drive.start(media, options);
         drive
     }
@@ -36,16 +36,25 @@ impl Drive {
         running.serves(&self.array.path("ready"));
     }
 
+    /// Returns the drive's URL for hosts.
+    pub(crate) fn url(&self) -> String {
+        fs::read_to_string(self.array.path("ready")).unwrap()
+    }
+
+    /// Returns the drive's URL at the socket of its inside, a file of its folder.
+    pub(crate) fn inside_url(&self, socket: &str) -> String {
+        format!("nvme+unix://{}/{NQN}", self.array.path(socket).display())
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
-        let url = fs::read_to_string(self.array.path("ready")).unwrap();
-        url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap().parse().unwrap()
+        address_of(&self.url())
     }
 
     /// Kills the drive, as a power cut of its machine would, and waits for its end.
     pub(crate) fn kill(&mut self) {
         let running = self.running.take().unwrap();
         signal(running.child.id(), Signal::KILL);
-        finish(running);
+        assert_eq!(finish(running).code, -1);
     }
 
     pub(crate) fn ask_to_stop(&self) {
@@ -82,6 +91,7 @@ impl Drop for Drive {
     }
 }
 
+/// Returns a command of the kv namespace.
 pub(crate) fn kv(opcode: u8, key: &[u8], size: u32) -> Command {
     let mut command = Command::new(opcode, 2).dword(10, size);
     command.0[44] = u8::try_from(key.len()).unwrap();

@@ -1,6 +1,6 @@
-//! Network namespaces of a test, and the ends of tunnels in them.
+//! Network namespaces of a test.
 //!
-//! Needs root, `ip` and /dev/net/tun; a test says so, and passes, where one is missing.
+//! They need root and `ip`; a test says so, and passes, where one is missing.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,12 +8,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::harness::{Array, Done, Running, binary, finish, signal, wait_until};
-
-pub(crate) const HOST: &str = "nqn.2026-11.io.csdstore:tunnel-host";
+use crate::support::harness::{Array, Running, binary};
 
 /// Runs `ip`; the error is what it says.
 pub(crate) fn ip(arguments: &str) -> Result<String, String> {
@@ -30,24 +27,22 @@ pub(crate) struct Namespaces(Vec<String>);
 
 impl Namespaces {
     /// Makes `count` of them; says why, if this machine cannot.
-    pub(crate) fn new(test: &str, count: usize) -> Option<Self> {
+    pub(crate) fn new(test: &str, count: usize) -> Result<Self, String> {
         let mut made = Self(Vec::new());
-        let mut make = || {
-            fs::metadata("/dev/net/tun").map_err(|error| format!("/dev/net/tun: {error}"))?;
-            for number in 0..count {
-                let name = format!("csd{}{test}{number}", std::process::id());
-                ip(&format!("netns add {name}"))?;
-                made.0.push(name);
-            }
-            Ok::<_, String>(())
-        };
-        match make() {
-            Ok(()) => Some(made),
-            Err(why) => {
-                eprintln!("SKIPPED: {why}");
-                None
-            }
+        for number in 0..count {
+            let name = format!("csd{}{test}{number}", std::process::id());
+            ip(&format!("netns add {name}"))?;
+            made.0.push(name);
         }
+        Ok(made)
+    }
+
+    /// Makes `count` of them that can have tunnels; says why and returns none, if this machine
+    /// cannot.
+    pub(crate) fn for_tunnels(test: &str, count: usize) -> Option<Self> {
+        let device = fs::metadata("/dev/net/tun").map_err(|error| format!("/dev/net/tun: {error}"));
+        let made = device.and_then(|_| Self::new(test, count));
+        made.inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()
     }
 
     pub(crate) fn name(&self, number: usize) -> &str {
@@ -105,54 +100,4 @@ impl Drop for Namespaces {
             let _gone = ip(&format!("netns delete {name}"));
         }
     }
-}
-
-/// A command that runs until it is asked to stop; killed when the test fails.
-pub(crate) struct Ends(pub(crate) Option<Running>);
-
-impl Ends {
-    pub(crate) fn stop(&mut self) -> Done {
-        let running = self.0.take().unwrap();
-        signal(running.child.id(), Signal::TERM);
-        finish(running)
-    }
-
-    /// Kills the command, as out of memory would.
-    pub(crate) fn kill(&mut self) {
-        let mut running = self.0.take().unwrap();
-        running.child.kill().unwrap();
-        running.child.wait().unwrap();
-    }
-}
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        if let Some(mut running) = self.0.take() {
-            let _gone = running.child.kill();
-            let _reaped = running.child.wait();
-        }
-    }
-}
-
-/// Starts an end of the tunnel of the drive at `url` in a namespace, and waits for its device.
-pub(crate) fn up(
-    namespaces: &Namespaces,
-    number: usize,
-    array: &Array,
-    (url, device): (&str, &str),
-) -> Ends {
-    let name = namespaces.name(number);
-    let up = ["tunnel", "up", "--drive", url, "--netns", name, "--device", device];
-    let up = [&up[..], &["--host-nqn", HOST, "--json"]].concat();
-    let mut ends = Ends(Some(array.spawn(&up, Stdio::null())));
-    wait_until("the end is there", || {
-        let running = ends.0.as_mut().unwrap();
-        let has_ended = running.child.try_wait().unwrap().is_some();
-        let is_there = fs::metadata(running.output.path().join("out")).unwrap().len() > 0;
-        if has_ended {
-            finish(ends.0.take().unwrap()).expect(-1, &[]);
-        }
-        is_there
-    });
-    ends
 }

@@ -1,29 +1,27 @@
-//! Proxy in front of a drive that cuts connections after given commands.
+//! Proxy in front of a drive. It cuts connections, at once or after given commands, and keeps the
+//! commands that hosts send.
 //!
 //! Written from the standard's byte offsets: it reads the headers of PDUs and the first bytes of
-//! commands, and changes nothing. Invariant: a cut ends all connections to the drive at once, right
-//! after its command was passed on to the drive, which may or may not execute it.
+//! commands, and changes nothing. Invariants: a command is kept before it is passed on; a cut after
+//! a command ends all connections to the drive at once, right after the command was passed on to
+//! the drive, which may or may not execute it.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::harness::LIMIT;
+use crate::drive::LIMIT;
 
-/// Execute Program of the compute namespace: namespace and opcode.
-pub(crate) const EXECUTE: (u32, u8) = (5, 0x01);
-/// Retrieve of the objects' namespace.
-pub(crate) const RETRIEVE: (u32, u8) = (3, 0x02);
-/// Memory Write.
-pub(crate) const MEMORY_WRITE: (u32, u8) = (4, 0x05);
+/// Namespace and opcode: a kind of command.
+pub type Kind = (u32, u8);
 
 /// Type of the PDU that carries a command.
 const CAPSULE: u8 = 0x04;
 
 /// Fate of connections that are made after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub enum Door {
     /// They are passed through.
     Open,
     /// They wait for [`Proxy::open`].
@@ -33,8 +31,9 @@ pub(crate) enum Door {
 }
 
 /// Proxy in front of one drive.
-pub(crate) struct Proxy {
-    pub(crate) port: u16,
+pub struct Proxy {
+    /// Address at which hosts reach the drive.
+    pub address: SocketAddr,
     shared: Arc<Shared>,
 }
 
@@ -46,8 +45,8 @@ struct Shared {
 struct State {
     drive: SocketAddr,
     door: Door,
-    /// Commands to count, and the number that have passed.
-    counted: (u32, u8),
+    /// Kind of commands to count, and the number that have passed.
+    counted: Kind,
     passed: usize,
     /// Counts at which all connections are cut, rising.
     cuts: VecDeque<usize>,
@@ -55,13 +54,18 @@ struct State {
     then: Door,
     cut: usize,
     connections: Vec<TcpStream>,
+    /// Nothing of hosts is passed on.
+    is_withheld: bool,
+    /// Submission queue entries that hosts have sent.
+    sent: Vec<[u8; 64]>,
 }
 
 impl Proxy {
     /// Makes a proxy for the drive at `drive` that passes everything through.
-    pub(crate) fn before(drive: SocketAddr) -> Self {
+    #[must_use]
+    pub fn before(drive: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let address = listener.local_addr().unwrap();
         let state = State {
             drive,
             door: Door::Open,
@@ -71,6 +75,8 @@ impl Proxy {
             then: Door::Open,
             cut: 0,
             connections: Vec::new(),
+            is_withheld: false,
+            sent: Vec::new(),
         };
         let shared = Arc::new(Shared { state: state.into(), changed: Condvar::new() });
         let own = Arc::clone(&shared);
@@ -81,36 +87,72 @@ impl Proxy {
                 std::thread::spawn(move || own.serve(host));
             }
         });
-        Self { port, shared }
+        Self { address, shared }
     }
 
-    /// Counts `commands` from now on, cuts when their number is one of `cuts`, and then sets the
-    /// door to `then`.
-    pub(crate) fn cut(&self, commands: (u32, u8), cuts: &[usize], then: Door) {
+    /// Counts commands of this kind from now on, cuts when their number is one of `cuts`, and then
+    /// sets the door to `then`.
+    pub fn cut(&self, commands: Kind, cuts: &[usize], then: Door) {
         let mut state = self.shared.state.lock().unwrap();
         (state.counted, state.passed, state.cut) = (commands, 0, 0);
         (state.cuts, state.then) = (cuts.iter().copied().collect(), then);
     }
 
     /// Returns the number of cuts so far.
-    pub(crate) fn cuts(&self) -> usize {
+    #[must_use]
+    pub fn cuts(&self) -> usize {
         self.shared.state.lock().unwrap().cut
     }
 
     /// Returns how many of the counted commands have passed.
-    pub(crate) fn passed(&self) -> usize {
+    #[must_use]
+    pub fn passed(&self) -> usize {
         self.shared.state.lock().unwrap().passed
     }
 
-    /// Passes connections through again.
-    pub(crate) fn open(&self) {
-        self.shared.state.lock().unwrap().door = Door::Open;
+    /// Ends all connections at once, and those that are made from now on.
+    pub fn shut(&self) {
+        self.shared.state.lock().unwrap().end_all(Door::Shut);
+    }
+
+    /// Passes nothing on from now on that hosts send.
+    pub fn withhold(&self) {
+        self.shared.state.lock().unwrap().is_withheld = true;
+    }
+
+    /// Passes connections, and what hosts send, through again.
+    pub fn open(&self) {
+        let mut state = self.shared.state.lock().unwrap();
+        (state.door, state.is_withheld) = (Door::Open, false);
+        drop(state);
         self.shared.changed.notify_all();
     }
 
     /// Sets a new address of the drive.
-    pub(crate) fn redirect(&self, drive: SocketAddr) {
+    pub fn redirect(&self, drive: SocketAddr) {
         self.shared.state.lock().unwrap().drive = drive;
+    }
+
+    /// Waits until hosts have sent `count` commands of this kind; returns their submission queue
+    /// entries.
+    ///
+    /// # Panics
+    /// If they do not send them.
+    #[must_use]
+    pub fn sent(&self, commands: Kind, count: usize) -> Vec<[u8; 64]> {
+        let of_state = |state: &State| -> Vec<[u8; 64]> {
+            state.sent.iter().filter(|sqe| kind(sqe) == commands).copied().collect()
+        };
+        let (state, _) = self
+            .shared
+            .changed
+            .wait_timeout_while(self.shared.state.lock().unwrap(), LIMIT, |state| {
+                of_state(state).len() < count
+            })
+            .unwrap();
+        let found = of_state(&state);
+        assert!(found.len() >= count, "hosts sent {} of {count} commands", found.len());
+        found
     }
 }
 
@@ -150,30 +192,48 @@ impl Shared {
             let length = u32::from_le_bytes([pdu[4], pdu[5], pdu[6], pdu[7]]);
             pdu.resize(usize::try_from(length).unwrap().max(8), 0);
             host.read_exact(&mut pdu[8..])?;
+            let command = (pdu[0] == CAPSULE).then(|| pdu[8..72].try_into().unwrap());
+            let is_withheld = {
+                let mut state = self.state.lock().unwrap();
+                state.sent.extend(command);
+                state.is_withheld
+            };
+            self.changed.notify_all();
+            if is_withheld {
+                continue;
+            }
             drive.write_all(&pdu)?;
-            if pdu[0] == CAPSULE {
-                // Opcode at byte 0 and namespace at bytes 7:4 of the command.
-                let nsid = u32::from_le_bytes([pdu[12], pdu[13], pdu[14], pdu[15]]);
-                self.count((nsid, pdu[8]));
+            if let Some(sqe) = command {
+                self.state.lock().unwrap().count(kind(&sqe));
             }
         }
     }
+}
 
-    fn count(&self, command: (u32, u8)) {
-        let mut state = self.state.lock().unwrap();
-        if command != state.counted {
+impl State {
+    fn count(&mut self, command: Kind) {
+        if command != self.counted {
             return;
         }
-        state.passed += 1;
-        if state.cuts.front() != Some(&state.passed) {
+        self.passed += 1;
+        if self.cuts.front() != Some(&self.passed) {
             return;
         }
-        state.cuts.pop_front();
-        state.cut += 1;
-        state.door = state.then;
-        for end in state.connections.drain(..) {
+        self.cuts.pop_front();
+        self.cut += 1;
+        self.end_all(self.then);
+    }
+
+    fn end_all(&mut self, then: Door) {
+        self.door = then;
+        for end in self.connections.drain(..) {
             // One that has ended by itself cannot be shut down.
             let _gone = end.shutdown(Shutdown::Both);
         }
     }
+}
+
+/// Returns the kind of a command: the namespace is at bytes 7:4 of its entry, the opcode at byte 0.
+fn kind(sqe: &[u8; 64]) -> Kind {
+    (u32::from_le_bytes([sqe[4], sqe[5], sqe[6], sqe[7]]), sqe[0])
 }

@@ -1,6 +1,6 @@
 //! Objects that kernels cannot run over: the error names a remedy, and no output is left behind.
 
-use crate::harness::Array;
+use crate::support::harness::Array;
 
 fn bytes(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()

@@ -6,7 +6,7 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
 use csd_reactor::{Buffer, block_on};
 
-use crate::single::Drive;
+use crate::support::drive::Drive;
 
 const COUNT: u64 = 1;
 const VECTOR_ADD: u64 = 2;
@@ -137,7 +137,7 @@ fn data() -> Vec<u8> {
 #[test]
 fn bad_sources_have_their_status_and_the_drive_counts_on() {
     let drive = Drive::serve("memory", &[]);
-    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = drive.url();
     let address: Address = url.trim().parse().unwrap();
     let done = block_on(&csd_reactor::Config::default(), move || async move {
         let controller = Controller::connect(&address, &Options::default()).await.unwrap();

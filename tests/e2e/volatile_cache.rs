@@ -1,27 +1,12 @@
 //! A drive with a volatile cache (`--volatile-cache`) whose process is killed: what was flushed is
 //! there, and of the rest a prefix of the answers.
 
-use std::fs;
-
 use csd_client::{Client, Settings};
-use rustix::process::Signal;
 
-use crate::harness::{finish, signal};
-use crate::single::Drive;
+use crate::support::drive::Drive;
 
 const FLUSHED: u32 = 50;
 const STORED: u32 = 300;
-
-fn url(drive: &Drive) -> String {
-    fs::read_to_string(drive.array.path("ready")).unwrap()
-}
-
-/// Kills the process.
-fn kill(drive: &mut Drive) {
-    let running = drive.running.take().unwrap();
-    signal(running.child.id(), Signal::KILL);
-    assert_eq!(finish(running).code, -1);
-}
 
 fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
@@ -40,33 +25,33 @@ fn prefix(client: &Client) -> u32 {
 #[test]
 fn a_kill_loses_an_end_of_what_was_answered_and_nothing_that_was_flushed() {
     let mut drive = Drive::serve("m", &["--volatile-cache"]);
-    let client = Client::connect(&url(&drive), &Settings::default()).unwrap();
+    let client = Client::connect(&drive.url(), &Settings::default()).unwrap();
     for number in 0..STORED {
         client.put(&key(number), &[7; 100]).unwrap();
         if number + 1 == FLUSHED {
             client.flush().unwrap();
         }
     }
-    kill(&mut drive);
+    drive.kill();
     drive.start("m", &["--volatile-cache"]);
-    let client = Client::connect(&url(&drive), &Settings::default()).unwrap();
+    let client = Client::connect(&drive.url(), &Settings::default()).unwrap();
     let kept = prefix(&client);
     println!("{kept} of {STORED} were kept, {FLUSHED} were flushed");
     assert!((FLUSHED..=STORED).contains(&kept));
     // The command flushes what any host has stored.
     client.put(b"last", b"value").unwrap();
-    let flushed = drive.array.csd(&["kv", "flush", "--drive", &url(&drive)]).expect(0, &[]);
+    let flushed = drive.array.csd(&["kv", "flush", "--drive", &drive.url()]).expect(0, &[]);
     assert!(flushed.text().contains("everything stored before is durable"), "{}", flushed.text());
-    kill(&mut drive);
+    drive.kill();
     // Without the option each change is durable when it is answered.
     drive.start("m", &[]);
-    let client = Client::connect(&url(&drive), &Settings::default()).unwrap();
+    let client = Client::connect(&drive.url(), &Settings::default()).unwrap();
     assert_eq!(client.get(b"last").unwrap().unwrap()[..], b"value"[..]);
     assert_eq!(prefix(&client), kept, "nothing returns that was lost");
     client.put(b"next", b"value").unwrap();
-    kill(&mut drive);
+    drive.kill();
     drive.start("m", &["--volatile-cache"]);
-    let url = url(&drive);
+    let url = drive.url();
     let client = Client::connect(&url, &Settings::default()).unwrap();
     assert!(client.get(b"next").unwrap().is_some());
     // A stop in order keeps everything.
@@ -74,6 +59,6 @@ fn a_kill_loses_an_end_of_what_was_answered_and_nothing_that_was_flushed() {
     assert_eq!(drive.stop().code, 0);
     drive.array.csd(&["kv", "flush", "--drive", &url]).expect(1, &["cannot be reached"]);
     drive.start("m", &[]);
-    let client = Client::connect(&self::url(&drive), &Settings::default()).unwrap();
+    let client = Client::connect(&drive.url(), &Settings::default()).unwrap();
     assert!(client.get(b"end").unwrap().is_some());
 }

@@ -1,16 +1,16 @@
-//! Drives of another maker: NVMe/TCP from the standard's byte offsets alone, without code of ours.
+//! Third-party drives: NVMe/TCP from the standard's byte offsets alone, without code of ours.
 //!
 //! They have one namespace, and a queue or two; they support neither compute namespaces nor logs,
 //! and take no data in capsules. They refuse anything else as Invalid Command Opcode or Invalid
-//! Field in Command. The one here has read-only blocks and one command set; that of `other_kv.rs`
-//! has keys and values.
+//! Field in Command. The one here has read-only blocks and one command set; that of
+//! `third_party_kv.rs` has keys and values.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-pub(crate) const NQN: &str = "nqn.2014-08.org.example:other";
+const NQN: &str = "nqn.2014-08.org.example:other";
 pub(crate) const MODEL: &str = "Another Maker's SSD";
 /// 512-byte blocks, 16 MiB of them.
 const BLOCK_BYTES: u64 = 512;
@@ -44,7 +44,7 @@ pub(crate) trait Inside: Send + Sync + 'static {
 }
 
 /// Serves the drive of blocks; see [`serve_inside`].
-pub(crate) fn serve() -> String {
+pub(crate) fn serve_blocks() -> String {
     serve_inside(&Arc::new(Blocks))
 }
 
@@ -85,7 +85,7 @@ struct Coming {
     data: Vec<u8>,
 }
 
-pub(crate) fn half(bytes: &[u8], at: usize) -> u16 {
+fn half(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 

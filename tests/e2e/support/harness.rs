@@ -1,17 +1,15 @@
-//! Base of all tests here: the binary, arrays that are removed at the end, and data.
+//! Base of all tests here: the binary, and arrays that are removed at the end.
 
 use std::fs::{self, File};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use csd_tests::drive::LIMIT;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// Limit of every wait. It only ends tests that hang: even on a slow machine, a sound test does not
-/// take this long.
-pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
 /// Outcome of a command.
 #[derive(Debug)]
@@ -52,16 +50,21 @@ pub(crate) struct Array {
 }
 
 impl Array {
+    /// Makes a folder without an array; one that is started there is removed on drop, too.
+    pub(crate) fn without_drives() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
     /// Starts an array of `drives` drives in memory, of `size` each.
     pub(crate) fn up(drives: usize, size: &str) -> Self {
-        let array = Self { folder: TempDir::new().unwrap() };
+        let array = Self::without_drives();
         array.start(drives, size, "memory");
         array
     }
 
     /// Starts an array of drives on files.
     pub(crate) fn up_on_files(drives: usize, size: &str) -> Self {
-        let array = Self { folder: TempDir::new().unwrap() };
+        let array = Self::without_drives();
         array.start(drives, size, "file");
         array
     }
@@ -121,16 +124,20 @@ impl Array {
         status["result"]["drives"].as_array().unwrap().clone()
     }
 
+    /// Returns a drive's URL.
+    pub(crate) fn url(&self, drive: usize) -> String {
+        self.drives()[drive]["url"].as_str().unwrap().to_owned()
+    }
+
     /// Kills a drive, as a power cut of its machine would, and waits for its end.
     pub(crate) fn kill(&self, drive: usize) {
         let drive = &self.drives()[drive];
         let pid = drive["pid"].as_u64().unwrap();
-        let url = drive["url"].as_str().unwrap();
-        let address = url.trim_start_matches("nvme+tcp://").split('/').next().unwrap();
+        let address = address_of(drive["url"].as_str().unwrap());
         signal(u32::try_from(pid).unwrap(), Signal::KILL);
         wait_until("the drive is dead", || !alive(pid));
         // The kernel may close a ring's sockets after the process has ended.
-        let refuses = || std::net::TcpStream::connect(address).is_err();
+        let refuses = || TcpStream::connect(address).is_err();
         wait_until("its address refuses connections", refuses);
     }
 }
@@ -209,6 +216,11 @@ pub(crate) fn alive(pid: u64) -> bool {
     })
 }
 
+/// Returns the socket address in a drive's URL.
+pub(crate) fn address_of(url: &str) -> SocketAddr {
+    url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap().parse().unwrap()
+}
+
 /// Returns a path of this repository.
 pub(crate) fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
@@ -219,19 +231,7 @@ pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_csd"))
 }
 
-/// Returns numbers from a seed (SplitMix64).
-pub(crate) fn numbers(seed: u64, count: usize) -> impl Iterator<Item = u64> {
-    (0..count as u64).map(move |index| {
-        let mut z = seed.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
-}
-
-/// Returns little-endian i32 from 0 to 99, and how many of them are 7.
-pub(crate) fn small_i32(seed: u64, count: usize) -> (Vec<u8>, u64) {
-    let values: Vec<i32> = numbers(seed, count).map(|n| i32::try_from(n % 100).unwrap()).collect();
-    let sevens = values.iter().filter(|value| **value == 7).count();
-    (values.iter().flat_map(|value| value.to_le_bytes()).collect(), sevens as u64)
+/// Returns the path of a built example of the SDK.
+pub(crate) fn built(name: &str) -> String {
+    root(&format!("sdk/built/{name}.wasm")).to_str().unwrap().to_owned()
 }

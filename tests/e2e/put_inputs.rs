@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::harness::Array;
+use crate::support::harness::Array;
 
 #[test]
 fn several_files_are_put_and_removed_in_one_command() {

@@ -15,8 +15,8 @@ use csd_store::object::{self, Arrange, Error, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 use csd_store::{ElementType, Options};
 
-use crate::failures::on_objects;
-use crate::harness::{Array, binary, finish, wait_until};
+use crate::support::direct::on_objects;
+use crate::support::harness::{Array, binary, finish, wait_until};
 
 const BYTES: usize = 300_000;
 const CHUNK_BYTES: u64 = 64 << 10;

@@ -3,11 +3,11 @@
 use std::fs;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::harness::Array;
-use crate::protected::{bytes, check};
-use crate::secrets::{self, HOST};
+use crate::support::data::bytes;
+use crate::support::harness::Array;
+use crate::support::pieces::check;
+use crate::support::secrets::{HOST, new_secret, secrets_file};
 
 fn protect(array: &Array, name: &str, code: i32, more: &[&str]) -> Value {
     let words = ["protect", name, "rs:4+2", "--json"];
@@ -121,9 +121,9 @@ fn pieces_of_a_drive_that_was_down_are_made_when_it_is_back() {
 
 #[test]
 fn drives_that_know_their_hosts_by_secrets_know_each_other_too() {
-    let array = Array { folder: TempDir::new().unwrap() };
-    let host = secrets::secret(&array, &["--nqn", HOST]);
-    let file = secrets::write(&array, "secrets", &[host]);
+    let array = Array::without_drives();
+    let host = new_secret(&array, &["--nqn", HOST]);
+    let file = secrets_file(&array, "secrets", &[host]);
     let with = ["--secrets", file];
     let run = |words: &str| {
         let words: Vec<&str> = words.split(' ').chain(with).collect();

@@ -5,8 +5,8 @@ use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 use csd_store::catalogue;
 
-use crate::failures::on_objects;
-use crate::harness::Array;
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
 
 const LIVES: &[u8] = b"\x07lives";
 

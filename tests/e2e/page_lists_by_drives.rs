@@ -2,13 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use csd_initiator::Kv;
+use csd_nvme::kv::Key;
+use csd_nvme::vendor::pages::KEY_BYTES;
 use serde_json::{Value, json};
 
-use crate::harness::Array;
-use crate::protected::{get, number, pieces};
-use crate::scrub::{bad_piece, scrubbed};
-use crate::scrub_pages::{self, CHUNK, all_lists, content, flip_in, lists};
+use crate::support::damage::flip_bit;
+use crate::support::data::bytes;
+use crate::support::direct::on_objects;
+use crate::support::harness::Array;
+use crate::support::page_lists::{all_lists, listed_pieces, lists};
+use crate::support::pieces::{get, number, pieces};
+use crate::support::scrub::{bad_piece, scrubbed};
 
+const CHUNK: usize = 64 << 10;
 /// Number of chunks; each stripe of two has a parity piece.
 const CHUNKS: usize = 20;
 
@@ -36,7 +43,7 @@ fn victim(array: &Array, object: &str, is_it: impl Fn(usize, u64) -> bool) -> Vi
 fn assert_named(array: &Array, victims: &[(&str, Victim, &str, &str)]) {
     array.csd(&["array", "down"]).expect(0, &[]);
     for (_, victim, medium, _) in victims {
-        flip_in(array, medium, &victim.bytes, 5 * 4096 + 17);
+        assert!(flip_bit(array, medium, &victim.bytes, 5 * 4096 + 17), "it is there");
     }
     array.csd(&["array", "up"]).expect(0, &[]);
     let bad = |(object, victim, _, cause): &(&str, Victim, &str, &str)| {
@@ -46,8 +53,18 @@ fn assert_named(array: &Array, victims: &[(&str, Victim, &str, &str)]) {
     assert_eq!(scrubbed(array, &[], 4)["bad"], json!(expected));
 }
 
+/// Deletes the page lists of a drive.
+fn delete_lists(array: &Array, drive: usize) {
+    on_objects(array, drive, async |kv: &Kv| {
+        let is_list = |key: &&Key| key.as_bytes().len() == KEY_BYTES;
+        for key in kv.list_all(&[]).await.unwrap().iter().filter(is_list) {
+            assert!(kv.delete(key).await.unwrap());
+        }
+    });
+}
+
 fn put(array: &Array, seed: u64, name: &str, more: &[&str]) {
-    array.file("x", &content(seed, CHUNKS * CHUNK));
+    array.file("x", &bytes(seed, CHUNKS * CHUNK));
     array.csd(&[&["put", "x", name, "--chunk", "64K"], more].concat()).expect(0, &[]);
 }
 
@@ -61,7 +78,7 @@ fn damage_in_pieces_that_drives_have_encoded_is_named_by_page() {
         let said = array.csd(&words).expect(0, &[]).json();
         assert_eq!(said["result"]["encode"]["stripes_on_host"], 0);
     }
-    let listed = scrub_pages::pieces(&all_lists(&array)).len();
+    let listed = listed_pieces(&all_lists(&array)).len();
     assert_eq!(listed, 2 * (CHUNKS + CHUNKS / 2));
     let of = |name| victim(&array, name, |_, piece| piece == 2);
     let (spread, whole) = (of("spread"), of("whole"));
@@ -79,7 +96,7 @@ fn damage_in_pieces_of_a_new_drive_is_named_by_page() {
     put(&array, 1, "v", &["--protect", "rs:2+1"]);
     put(&array, 2, "b", &["--protect", "rs:2+1", "--on", "block"]);
     put(&array, 3, "without", &["--protect", "rs:2+1", "--page-bytes", "0"]);
-    let of = |drive| scrub_pages::pieces(&lists(&array, drive));
+    let of = |drive| listed_pieces(&lists(&array, drive));
     let before: Vec<_> = (0..3).map(of).collect();
     array.csd(&["array", "replace", "d1"]).expect(0, &[]);
     for (drive, before) in before.iter().enumerate() {
@@ -103,13 +120,13 @@ fn lists_that_a_repair_has_not_made_are_made_by_the_next_one() {
     let array = Array::up(3, "256M");
     put(&array, 1, "v", &["--protect", "rs:2+1"]);
     put(&array, 2, "b", &["--protect", "rs:2+1", "--on", "block"]);
-    let before = scrub_pages::pieces(&lists(&array, 1));
+    let before = listed_pieces(&lists(&array, 1));
     assert!(before.len() > CHUNKS / 2);
     for on in ["host", "drives"] {
-        scrub_pages::delete_lists(&array, 1);
+        delete_lists(&array, 1);
         assert!(lists(&array, 1).is_empty());
         array.csd(&["repair", "--on", on]).expect(0, &[]);
-        let kept: BTreeSet<_> = scrub_pages::pieces(&lists(&array, 1));
+        let kept: BTreeSet<_> = listed_pieces(&lists(&array, 1));
         assert_eq!(kept, before, "{on}");
         assert_eq!(lists(&array, 1).len(), 4, "{on}: chunks and parity of each");
         // Nothing is added to what there is.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::harness::{Array, numbers, small_i32};
+use crate::support::data::{numbers, small_i32};
+use crate::support::harness::Array;
 
 /// Runs all three ways and checks the report of each.
 fn check_all(array: &Array, object: &str, equal: &str, count: u64, elements: u64) {
