@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use csd_store::error::NameError;
 use csd_store::ElementType;
 use csd_store::array::DEFAULT_PATH;
 use csd_store::catalogue::{Entry, Placement};
+use csd_store::error::NameError;
 use csd_store::fault::Fault;
 use csd_store::object::{Arrange, Error as ObjectError, On, PAGE_BYTES, PutOptions};
 use csd_store::objects::{Error as ObjectsError, Objects};
@@ -153,8 +153,12 @@ fn hex(bytes: &[u8]) -> String {
 fn fail(error: ObjectsError) -> PyErr {
     let words = error.to_string();
     match &error {
-        ObjectsError::Object(ObjectError::Name(NameError::Missing { .. })) => PyFileNotFoundError::new_err(words),
-        ObjectsError::Object(ObjectError::Name(NameError::Exists { .. })) => PyFileExistsError::new_err(words),
+        ObjectsError::Object(ObjectError::Name(NameError::Missing { .. })) => {
+            PyFileNotFoundError::new_err(words)
+        }
+        ObjectsError::Object(ObjectError::Name(NameError::Exists { .. })) => {
+            PyFileExistsError::new_err(words)
+        }
         ObjectsError::Object(error) if error.fault() == Fault::Usage => {
             PyValueError::new_err(words)
         }

@@ -38,9 +38,8 @@ pub struct Rebuilt {
 
 /// Rebuilds the catalogue of the drive with this index, and gives it its vote if it has none.
 ///
-/// # Errors
-/// [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place of this one;
-/// [`Error::Array`] if too few other drives vote; a failed command.
+/// # Errors [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place
+/// of this one; [`Error::Array`] if too few other drives vote; a failed command.
 pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
     let drive = Rc::clone(array.drive(index)?);
     let has_vote = array.slots()[index].vote().is_ok();
@@ -104,9 +103,8 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
 /// Checks that the drive with this index may take that place: it stood there before, or it holds
 /// nothing, or what an interrupted repair has stored there.
 ///
-/// # Errors
-/// [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or too few other
-/// drives vote; a failed command.
+/// # Errors [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or
+/// too few other drives vote; a failed command.
 pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
     let drive = Rc::clone(array.drive(index)?);
     let others = array.without_vote(index);

@@ -101,8 +101,8 @@ fn small(number: usize) -> u16 {
 
 /// Claims the units of a copy that lies on blocks.
 ///
-/// # Errors
-/// [`DriveError::Full`](crate::error::DriveError::Full); [`Error::Array`] if a drive is down; a failed command.
+/// # Errors [`DriveError::Full`](crate::error::DriveError::Full); [`Error::Array`] if a drive is
+/// down; a failed command.
 pub(super) async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> {
     let (key, layout) = (catalogue::key(&copy.name), copy.layout());
     let Placement::Block(all) = &mut copy.placement else { return Ok(()) };

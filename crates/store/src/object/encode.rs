@@ -95,8 +95,8 @@ impl Encoder {
 /// given. If the chunks lie at an `origin`, they are copied to the drives of their stripes. If
 /// `page_bytes` is given, pages of that size of the pieces that are stored get checksums.
 ///
-/// # Errors
-/// [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk; [`DriveError::Full`](crate::error::DriveError::Full); an error of the drives.
+/// # Errors [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk;
+/// [`DriveError::Full`](crate::error::DriveError::Full); an error of the drives.
 pub(super) async fn stored(
     array: &Array,
     entry: &Entry,

@@ -20,8 +20,8 @@ pub(super) async fn after(array: &Array, entry: &Entry, error: &Error) -> Option
     if can_be { moved(array, entry).await } else { None }
 }
 
-/// Returns [`NameError::Removed`] if the object was removed, [`NameError::Moved`] if it is on other drives
-/// now, and `error` otherwise: its chunks may be missing or overwritten because of that.
+/// Returns [`NameError::Removed`] if the object was removed, [`NameError::Moved`] if it is on other
+/// drives now, and `error` otherwise: its chunks may be missing or overwritten because of that.
 pub(crate) async fn removed_or_moved(array: &Array, entry: &Entry, error: Error) -> Error {
     if !matches!(
         error,

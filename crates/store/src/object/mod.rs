@@ -75,8 +75,8 @@ pub(crate) const WINDOW: usize = 4;
 
 /// Returns the sealed entry of `name`.
 ///
-/// # Errors
-/// [`NameError::Missing`] when there is none, else the error that prevented a majority from answering.
+/// # Errors [`NameError::Missing`] when there is none, else the error that prevented a majority
+/// from answering.
 pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
     check_name(name)?;
     let found = catalogue::read(array, &catalogue::key(name), name).await?;

@@ -16,8 +16,8 @@ use crate::layout::{self, Scheme, Stripes};
 
 /// Returns the protection of an object on these members, without parity.
 ///
-/// # Errors
-/// [`ProtectionError::Impossible`] if the array has too few drives; [`Error::Array`] if too few are up.
+/// # Errors [`ProtectionError::Impossible`] if the array has too few drives; [`Error::Array`] if
+/// too few are up.
 pub(super) fn plan(
     array: &Array,
     members: &[u16],
@@ -63,8 +63,8 @@ fn small(index: usize) -> u16 {
 /// Adds parity that was written under the protection's epoch, or the entry's own if it has none; it
 /// has these sums, and these pieces of the object are missing.
 ///
-/// # Errors
-/// [`ProtectionError::Thin`] if a stripe has too few durable pieces; [`ProtectionError::Impossible`] for too many.
+/// # Errors [`ProtectionError::Thin`] if a stripe has too few durable pieces;
+/// [`ProtectionError::Impossible`] for too many.
 pub(super) fn add(entry: &mut Entry, sums: Vec<u32>, lost: Vec<Number>) -> Result<(), Error> {
     let stripes = entry.stripes().expect("the object is protected");
     let scheme = stripes.scheme();
@@ -131,8 +131,8 @@ pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
 /// Encodes an object whose chunks are stored, in `drives` if they are given, and completes the
 /// entry accordingly.
 ///
-/// # Errors
-/// [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk; [`DriveError::Full`](crate::error::DriveError::Full); [`ProtectionError::Thin`]; an error of the
+/// # Errors [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk;
+/// [`DriveError::Full`](crate::error::DriveError::Full); [`ProtectionError::Thin`]; an error of the
 /// drives.
 pub(super) async fn encode(
     array: &Array,

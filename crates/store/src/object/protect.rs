@@ -35,9 +35,10 @@ pub struct Protected {
 
 /// Protects the object `name`; does nothing if it is protected in this way.
 ///
-/// # Errors
-/// [`NameError::Missing`](crate::error::NameError::Missing); [`ProtectionError::Impossible`] if it is protected in another way, or the array has
-/// too few drives; [`ProtectionError::Thin`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken); an error of the drives.
+/// # Errors [`NameError::Missing`](crate::error::NameError::Missing);
+/// [`ProtectionError::Impossible`] if it is protected in another way, or the array has too few
+/// drives; [`ProtectionError::Thin`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken);
+/// an error of the drives.
 pub async fn protect(
     array: &Array,
     name: &str,

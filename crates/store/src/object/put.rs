@@ -45,8 +45,8 @@ pub struct PutOptions {
 
 /// Stores `source` as a new object.
 ///
-/// # Errors
-/// [`NameError::Exists`](crate::error::NameError::Exists) when the name is taken; an error of the source, the drives or the network.
+/// # Errors [`NameError::Exists`](crate::error::NameError::Exists) when the name is taken; an error
+/// of the source, the drives or the network.
 pub async fn put(
     array: &Array,
     source: Source,

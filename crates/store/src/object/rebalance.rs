@@ -241,9 +241,9 @@ impl Mover<'_> {
 
 /// Returns the entry of the copy that `entry` announces, on these drives.
 ///
-/// # Errors
-/// [`ProtectionError::Impossible`](crate::error::ProtectionError::Impossible) if its code needs more drives; [`Error::Input`] if its chunks do not fit
-/// one of them; [`Error::Array`] if one is down.
+/// # Errors [`ProtectionError::Impossible`](crate::error::ProtectionError::Impossible) if its code
+/// needs more drives; [`Error::Input`] if its chunks do not fit one of them; [`Error::Array`] if
+/// one is down.
 fn planned(array: &Array, entry: &Entry, drives: &[u16]) -> Result<Entry, Error> {
     let name = &entry.name;
     for drive in drives {

@@ -45,8 +45,8 @@ impl Unlisted {
 
 /// Stores lists of these pieces of an object, whose pages have this size.
 ///
-/// # Errors
-/// [`Error::Stopped`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken), or those of the catalogue.
+/// # Errors [`Error::Stopped`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken), or
+/// those of the catalogue.
 pub(super) async fn list(
     array: &Array,
     entry: &Entry,
