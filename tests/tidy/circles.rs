@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tree::{Tree, code_of};
+use crate::tree::{Tree, UNIT_TESTS, code_of};
 
 /// List of the remaining circles, one per line: the crate, then the modules.
 const LISTED: &str = "tests/tidy/circles.txt";
@@ -50,7 +50,7 @@ fn crates(tree: &Tree) -> BTreeMap<String, Modules> {
         }
         let code = code_of(text);
         // Tests stand at the end of a file.
-        let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or("").to_owned();
+        let code = code.split(UNIT_TESTS).next().unwrap_or("").to_owned();
         crates.entry(name.to_owned()).or_default().insert(module.replace('/', "::"), code);
     }
     crates
