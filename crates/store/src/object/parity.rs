@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 
-use super::copy::Flow;
 use super::encoding::Number;
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::writer::Finished;
 use super::{Error, encode};

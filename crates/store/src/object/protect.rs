@@ -13,8 +13,9 @@
 use std::rc::Rc;
 
 use super::change::{self, Change};
-use super::copy::{self, Flow};
+use super::copy;
 use super::draft::{Stored, thinned};
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove};

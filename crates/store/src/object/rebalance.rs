@@ -16,8 +16,9 @@ use std::rc::Rc;
 use csd_reactor::{Instant, now, sleep_until};
 
 use super::change::{self, Change};
-use super::copy::{self, Flow};
+use super::copy;
 use super::draft::thinned;
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::transfer::{self, Count};
 use super::{Error, Progress, parity, remove};
