@@ -1,11 +1,14 @@
 //! Subjects of a characterization: every drive of an array, drives of other makers, drives with
 //! secrets; and sources of energies. Does not check times.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use csd_measure::profile::{Source, Where};
+use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::support::characterize::{characterize, check_points, profile};
 use crate::support::drive::Drive;
@@ -105,6 +108,27 @@ fn a_drive_of_another_maker_gives_the_hosts_side_in_words() {
     folder.csd(&large).expect(2, &["namespace 1 of the drive has 16777216 bytes"]);
 }
 
+/// Answers each reading of a counter of energy, a named pipe, until one that comes when it is
+/// `over`. The readings that find the counter and measure the power at rest draw 1 uJ each, and all
+/// later ones 1 J each: a measurement draws more than the time at rest, whatever time either takes.
+fn count_energy(zone: &Path, over: &AtomicBool) {
+    const RANGE_UJ: u64 = 1_000_000_000;
+    const AT_REST: u32 = 3;
+    let (counter, next) = (zone.join("energy_uj"), zone.join("next"));
+    let mut drawn_uj = RANGE_UJ - 1;
+    for reading in 0.. {
+        let mut reader = File::options().write(true).open(&counter).unwrap();
+        // The next reader has a pipe of its own, or it might take what is for this one.
+        mkfifoat(CWD, &next, Mode::RUSR | Mode::WUSR).unwrap();
+        fs::rename(&next, &counter).unwrap();
+        write!(reader, "{}", drawn_uj % RANGE_UJ).unwrap();
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        drawn_uj += if reading < AT_REST { 1 } else { 1_000_000 };
+    }
+}
+
 /// Simulates a tree of the processor's energy counters, which a thread increases.
 #[test]
 fn energies_are_the_processors_where_it_counts_them_and_say_so() {
@@ -113,23 +137,14 @@ fn energies_are_the_processors_where_it_counts_them_and_say_so() {
     fs::create_dir_all(&zone).unwrap();
     fs::write(zone.join("name"), "package-0\n").unwrap();
     fs::write(zone.join("max_energy_range_uj"), "1000000000\n").unwrap();
-    fs::write(zone.join("energy_uj"), "999000000\n").unwrap();
+    let counter = zone.join("energy_uj");
+    mkfifoat(CWD, &counter, Mode::RUSR | Mode::WUSR).unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&over);
-    let counting = std::thread::spawn(move || {
-        // Faster and faster, so that a measurement draws more than the idle time before it.
-        let (mut drawn, mut step) = (999_000_000u64, 1000);
-        while !stop.load(Ordering::Relaxed) {
-            (drawn, step) = (drawn + step, step + 10);
-            let text = (drawn % 1_000_000_000).to_string();
-            // Renamed as a whole, or a reader might find an empty file.
-            fs::write(zone.join("new"), text).unwrap();
-            fs::rename(zone.join("new"), zone.join("energy_uj")).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    });
+    let counting = std::thread::spawn(move || count_energy(&zone, &stop));
     let (profile, done) = characterize(&folder, "--media memory --powercap powercap");
     over.store(true, Ordering::Relaxed);
+    fs::read(counter).unwrap();
     counting.join().unwrap();
     for point in &profile.point {
         let energy = point.energy_J.as_ref().unwrap();

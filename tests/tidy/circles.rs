@@ -2,13 +2,14 @@
 //! and tested only together with all of them.
 //!
 //! An edge is a `use`, or a path in code, that begins with `crate`, `super`, `self` or a child
-//! module. It leads to the module that defines the item: re-exports are followed. Modules of tests
-//! do not count. A folder's own module and its children may need each other, because they are read
-//! together. `circles.txt` lists the remaining circles; the list only shrinks.
+//! module. It leads to the module that defines the item: re-exports are followed; methods are not.
+//! Modules of tests do not count. A folder's own module and its children may need each other,
+//! because they are read together; two children may not, be it through a third or through modules
+//! inside of them. `circles.txt` lists the remaining circles; the list only shrinks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tree::{Tree, code_of};
+use crate::tree::{Tree, UNIT_TESTS, code_of};
 
 /// List of the remaining circles, one per line: the crate, then the modules.
 const LISTED: &str = "tests/tidy/circles.txt";
@@ -50,7 +51,7 @@ fn crates(tree: &Tree) -> BTreeMap<String, Modules> {
         }
         let code = code_of(text);
         // Tests stand at the end of a file.
-        let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or("").to_owned();
+        let code = code.split(UNIT_TESTS).next().unwrap_or("").to_owned();
         crates.entry(name.to_owned()).or_default().insert(module.replace('/', "::"), code);
     }
     crates
@@ -187,27 +188,34 @@ fn defines(code: &str, item: &str) -> bool {
     })
 }
 
-/// Returns sets of two or more modules that all need each other.
+/// Returns sets of modules that all need each other: of each folder, those that lie in two or more
+/// of its modules. Its own module does not count, but that of the crate does.
 fn circles_of<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
-    let reached: BTreeMap<&str, BTreeSet<&str>> =
-        edges.keys().map(|from| (*from, reach(edges, from))).collect();
     let mut circles = BTreeSet::new();
-    for (from, all) in &reached {
-        let circle: Vec<&str> =
-            all.iter().copied().filter(|to| reached[to].contains(from)).collect();
-        if circle.len() > 1 && !is_one_folder(&circle) {
-            circles.insert(circle);
+    for folder in edges.keys() {
+        let children = if folder.is_empty() { String::new() } else { format!("{folder}::") };
+        let child_of = |module: &'a str| module.strip_prefix(&children)?.split("::").next();
+        let inside = |modules: &BTreeSet<&'a str>| {
+            modules.iter().copied().filter(|module| child_of(module).is_some()).collect()
+        };
+        let edges: BTreeMap<&str, BTreeSet<&str>> = edges
+            .iter()
+            .filter(|(from, _)| child_of(from).is_some())
+            .map(|(from, to)| (*from, inside(to)))
+            .collect();
+        let reached: BTreeMap<&str, BTreeSet<&str>> =
+            edges.keys().map(|from| (*from, reach(&edges, from))).collect();
+        for (from, all) in &reached {
+            let circle: Vec<&str> =
+                all.iter().copied().filter(|to| reached[to].contains(from)).collect();
+            let touched: BTreeSet<_> =
+                circle.iter().filter_map(|module| child_of(module)).collect();
+            if touched.len() > 1 {
+                circles.insert(circle);
+            }
         }
     }
     circles.into_iter().collect()
-}
-
-/// Returns true if one of these modules is the folder of all others.
-fn is_one_folder(circle: &[&str]) -> bool {
-    circle.iter().any(|folder| {
-        let children = format!("{folder}::");
-        circle.iter().all(|module| module == folder || module.starts_with(&children))
-    })
 }
 
 fn reach<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &str) -> BTreeSet<&'a str> {
@@ -238,10 +246,25 @@ fn circles_are_found_through_re_exports_and_paths_in_code() {
     let circle = "a circle: a: b c::deep d";
     assert_eq!(circles(&files("pub struct Item(crate::b::B);")), [circle]);
     assert_eq!(circles(&files("use crate::b;\npub struct Item;")), [circle]);
-    let folder = Tree::made_up(&[
-        ("crates/a/src/b/mod.rs", "mod c;\nuse c::C;\npub struct B;"),
-        ("crates/a/src/b/c.rs", "use super::B;\npub struct C;"),
-        ("crates/a/src/lib.rs", "mod b;"),
-    ]);
-    assert!(circles(&folder).is_empty());
+}
+
+#[test]
+fn circles_between_siblings_are_found_and_those_with_their_folder_are_not() {
+    let files = |d: &'static str, f: &'static str| {
+        Tree::made_up(&[
+            ("crates/a/src/lib.rs", "mod b;"),
+            ("crates/a/src/b/mod.rs", "mod c;\nmod d;\nmod e;\nuse c::C;\npub struct B;"),
+            ("crates/a/src/b/c.rs", "use super::B;\nuse super::d::D;\npub struct C(D);"),
+            ("crates/a/src/b/d.rs", d),
+            ("crates/a/src/b/e/mod.rs", "mod f;\npub use f::F;\npub fn e() {\n    f::f();\n}"),
+            ("crates/a/src/b/e/f.rs", f),
+        ])
+    };
+    let (d, f) = ("use super::B;\npub struct D;", "pub struct F;\npub fn f() {}");
+    assert!(circles(&files(d, f)).is_empty());
+    let siblings = "a circle: a: b::c b::d";
+    assert_eq!(circles(&files("use super::c::C;\npub struct D;", f)), [siblings]);
+    // `d` needs the folder `e`, whose module needs `f` inside, which needs `d`.
+    let (d, f) = ("use super::e::e;\npub struct D;", "use crate::b::d::D;\npub fn f() {}");
+    assert_eq!(circles(&files(d, f)), ["a circle: a: b::d b::e b::e::f"]);
 }

@@ -5,6 +5,7 @@
 //! them, one per line.
 
 mod circles;
+mod clocks;
 mod crates;
 mod docs;
 mod english;
@@ -60,6 +61,11 @@ fn the_operating_system_is_named_by_the_reactor_alone() {
 #[test]
 fn modules_need_each_other_in_no_new_circle() {
     hold(circles::circles);
+}
+
+#[test]
+fn tests_do_not_depend_on_speed() {
+    hold(clocks::clocks);
 }
 
 #[test]

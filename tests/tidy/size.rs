@@ -71,7 +71,7 @@ pub(crate) fn functions(tree: &Tree) -> Vec<String> {
 }
 
 /// Returns the name of the function that begins on this line.
-fn function_name(line: &str) -> Option<&str> {
+pub(crate) fn function_name(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let qualifier = |word: &&str| {
         word.starts_with("pub")
@@ -86,7 +86,7 @@ fn function_name(line: &str) -> Option<&str> {
 }
 
 /// Returns the number of lines from a function's first to its last.
-fn function_lines(lines: &[&str]) -> usize {
+pub(crate) fn function_lines(lines: &[&str]) -> usize {
     let indent = &lines[0][..lines[0].len() - lines[0].trim_start().len()];
     let closing = format!("{indent}}}");
     let opens = lines.iter().position(|line| {

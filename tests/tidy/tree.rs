@@ -14,6 +14,9 @@ const SKIPPED: [&str; 7] =
     ["target", "build", "dist", "node_modules", "__pycache__", "csd-array", "demo-out"];
 const ENDINGS: [&str; 6] = [".rs", ".py", ".md", ".toml", ".txt", ".sh"];
 
+/// Opening of a Rust file's unit tests, which stand at its end.
+pub(crate) const UNIT_TESTS: &str = "#[cfg(test)]\nmod tests {";
+
 impl Tree {
     pub(crate) fn of_repository() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the root");
@@ -92,6 +95,26 @@ pub(crate) fn code_of(source: &str) -> String {
     code
 }
 
+/// Returns Python source with comments and the contents of strings blanked; lines keep their
+/// numbers.
+pub(crate) fn python_code_of(source: &str) -> String {
+    let mut code = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        let triple = ["\"\"\"", "'''"].into_iter().find(|quotes| rest.starts_with(quotes));
+        let length = match (next, triple) {
+            ('#', _) => rest.find('\n').unwrap_or(rest.len()),
+            (_, Some(quotes)) => rest[3..].find(quotes).map_or(rest.len(), |end| end + 6),
+            ('"' | '\'', None) => 1 + quoted(&rest[1..], next),
+            _ => 0,
+        };
+        let (blanked, after) = rest.split_at(if length == 0 { next.len_utf8() } else { length });
+        code.extend(blanked.chars().map(|c| if length == 0 || c == '\n' { c } else { ' ' }));
+        rest = after;
+    }
+    code
+}
+
 /// Returns the length of the comment or literal that `rest` begins with; 0 for none. `before` is
 /// the character in front of it.
 fn literal_or_comment(rest: &str, before: Option<char>) -> usize {
@@ -146,4 +169,13 @@ fn comments_and_literals_are_blanked_and_lines_kept() {
     let words: Vec<&str> = code.split_whitespace().collect();
     let joined = words.join(" ");
     assert_eq!(joined, "let a = ; let b: &'a str = ; let c = [ , , ]; f( )");
+}
+
+#[test]
+fn comments_and_strings_of_python_are_blanked_and_lines_kept() {
+    let source = "a = 'un # safe\\' ' + x  # y\n\"\"\"z 'un\nsafe\"\"\"\nb = \"c\" + 'd'";
+    let code = python_code_of(source);
+    assert_eq!(code.lines().count(), source.lines().count());
+    let words: Vec<&str> = code.split_whitespace().collect();
+    assert_eq!(words.join(" "), "a = + x b = +");
 }

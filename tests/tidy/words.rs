@@ -121,7 +121,7 @@ pub(crate) fn operating_system(tree: &Tree) -> Vec<String> {
 
 /// Returns true if code names an item: by its path, or in a group such as `std::time::{Duration,
 /// Instant}`.
-fn names(code: &str, item: &str) -> bool {
+pub(crate) fn names(code: &str, item: &str) -> bool {
     if has_word(code, item) {
         return true;
     }
@@ -135,7 +135,7 @@ fn names(code: &str, item: &str) -> bool {
 }
 
 /// Returns true if `text` has `word` with no letter, digit or underscore on either side.
-fn has_word(text: &str, word: &str) -> bool {
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back().is_none_or(|c| !part(c));

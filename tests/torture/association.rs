@@ -127,8 +127,8 @@ fn controllers_made_and_dropped_leave_nothing_behind() {
     });
 }
 
-/// One time limit for all silent hosts: those that never connect, and one that stops its
-/// keep-alive.
+/// One time limit for all silent hosts: those that never connect, and two that stop their
+/// keep-alive, of which one has an I/O queue.
 #[test]
 fn silent_hosts_are_forgotten() {
     let address = drive(2, BackendKind::Auto);
@@ -144,14 +144,17 @@ fn silent_hosts_are_forgotten() {
     silent.initialise();
     let (mut command, data) = connect_command(NQN, 0, 0xFFFF, 32, true);
     command.0[48..52].copy_from_slice(&1000u32.to_le_bytes());
-    let cntlid = silent.command_in_capsule(command, &data);
-    assert_eq!(cntlid.status, 0);
-    configure(&mut silent, ENABLED);
+    assert_eq!(silent.command_in_capsule(command, &data).status, 0);
+    let mut admin = Wire::open(address);
+    let cntlid = admin.admin(NQN);
     let mut io = Wire::open(address);
     io.initialise();
-    assert_eq!(io.connect(NQN, 1, (cntlid.result & 0xFFFF) as u16, true).status, 0);
-    // Each read ends when the drive closes; the client gives up after 20 s.
-    for wire in [&mut mute, &mut idle, &mut half, &mut torn, &mut silent, &mut io] {
+    assert_eq!(io.connect(NQN, 1, cntlid, true).status, 0);
+    // At last, so that the limit does not pass before the queue is connected.
+    let keep_alive = Command::new(0x09, 0).dword(10, 0x0F).dword(11, 1000);
+    assert_eq!(admin.command(keep_alive, &[], 0).status, 0);
+    // Each read ends when the drive closes.
+    for wire in [&mut mute, &mut idle, &mut half, &mut torn, &mut silent, &mut admin, &mut io] {
         assert_closed(wire);
     }
     assert_serves(address);

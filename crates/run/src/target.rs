@@ -176,7 +176,8 @@ impl OutputObject {
     /// Begins the object `name` for the output of `job`; if all inputs are protected, on drives
     /// that are up and not among the `lost` ones.
     ///
-    /// # Errors [`NameError::Exists`](csd_store::error::NameError::Exists); [`Error::InvalidJob`]
+    /// # Errors
+    /// [`NameError::Exists`](csd_store::error::NameError::Exists); [`Error::InvalidJob`]
     /// when the job has no output to store; [`csd_store::Error::Array`] when no drive is left.
     pub async fn begin(
         array: &Array,
@@ -289,7 +290,8 @@ impl OutputObject {
 
     /// Seals the object, which makes it visible.
     ///
-    /// # Errors [`NameError::Overtaken`](csd_store::error::NameError::Overtaken), or the error that
+    /// # Errors
+    /// [`NameError::Overtaken`](csd_store::error::NameError::Overtaken), or the error that
     /// prevented a majority from agreeing.
     pub async fn seal(
         mut self,

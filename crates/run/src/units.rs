@@ -16,7 +16,8 @@ use crate::work::{Common, Done};
 /// Lets a member's drive work over these inputs, if it still knows that its blocks are theirs. If
 /// not, and the host can take over, records the drive as lost.
 ///
-/// # Errors Those of the work; [`DriveError::Corrupt`](csd_store::error::DriveError::Corrupt) if
+/// # Errors
+/// Those of the work; [`DriveError::Corrupt`](csd_store::error::DriveError::Corrupt) if
 /// blocks are no longer the inputs'.
 pub(crate) async fn in_own_units(
     common: &Common,

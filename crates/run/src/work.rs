@@ -76,7 +76,8 @@ impl Common {
     /// Returns a chunk of an input that was read from a member; computes it from other pieces if it
     /// could not be read and all inputs are protected.
     ///
-    /// # Errors The error of the reading, or
+    /// # Errors
+    /// The error of the reading, or
     /// [`ProtectionError::Lost`](csd_store::error::ProtectionError::Lost).
     pub(crate) async fn or_computed(
         &self,

@@ -16,8 +16,7 @@ use csd_nvme::vendor::NSID_BLOCK;
 use csd_nvme::vendor::combine::{Guard, Piece, Place, Stored, Task};
 use csd_reactor::Buffer;
 
-use super::reads::values_of;
-use super::{Compute, Failure};
+use super::{Compute, Failure, values_of};
 use crate::log::Level;
 use crate::peers::{List, Peers, Unavailable};
 use crate::side::Side;

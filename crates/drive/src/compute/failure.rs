@@ -26,6 +26,12 @@ impl Failure {
     pub fn misuse(reason: impl fmt::Display) -> Self {
         Self::new(Status::INVALID_PROGRAM_DATA, reason)
     }
+
+    /// Makes the failure of an execution that names a namespace of another kind than it needs.
+    pub(super) fn no_namespace(kind: &str, nsid: u32) -> Self {
+        let reason = format!("namespace {nsid} is no {kind} namespace of this drive");
+        Self::new(Status::INVALID_NAMESPACE, reason)
+    }
 }
 
 impl From<program::Failure> for Failure {

@@ -9,8 +9,7 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::Execution;
 use csd_reactor::Buffer;
 
-use super::reads::{Piece, values_of};
-use super::{Compute, Failure};
+use super::{Compute, Failure, values_of};
 
 /// Bytes of a List's data before its entries: their number.
 const COUNT_BYTES: usize = 4;
@@ -67,7 +66,7 @@ impl Listing {
 
     /// Returns the entries of the next keys, and true if these are the last ones: a program that
     /// has used all input must know if more will come.
-    pub(super) async fn page(&mut self, compute: &Compute) -> Result<(Piece, bool), Failure> {
+    pub(super) async fn page(&mut self, compute: &Compute) -> Result<(Buffer, bool), Failure> {
         let page = match self.ahead.take() {
             Some(page) => page,
             None => self.fetch(compute).await?,
@@ -76,7 +75,7 @@ impl Listing {
             let next = self.fetch(compute).await?;
             self.ahead = (!next.is_empty()).then_some(next);
         }
-        Ok((Piece::Inline { bytes: page }, self.ahead.is_none()))
+        Ok((page, self.ahead.is_none()))
     }
 
     /// Lists the next keys; none behind the last one.

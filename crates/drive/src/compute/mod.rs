@@ -56,6 +56,7 @@ use csd_kvlog::Kv;
 use csd_nvme::compute::Controls;
 use csd_nvme::vendor::combine::PROGRAM_ID as COMBINE;
 use csd_nvme::vendor::pages::PROGRAM_ID as PAGES;
+use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
 use csd_reactor::set_core_local;
 
 use adapting::Adapting;
@@ -163,5 +164,13 @@ impl Compute {
             ("reason", failure.reason.clone()),
         ];
         self.shared.log.write_rated(Level::Warn, "execution failed", &fields);
+    }
+}
+
+/// Checks that a namespace is a kv namespace.
+fn values_of(nsid: u32) -> Result<u16, Failure> {
+    match nsid {
+        NSID_OBJECTS | NSID_KV => Ok(u16::try_from(nsid).expect("2 or 3")),
+        _ => Err(Failure::no_namespace("key-value", nsid)),
     }
 }

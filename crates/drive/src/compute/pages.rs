@@ -5,8 +5,7 @@ use csd_nvme::vendor::execute::Execution;
 use csd_nvme::vendor::pages::{List, PROGRAM_ID, Task, list_key};
 
 use super::execute::Meter;
-use super::reads::values_of;
-use super::{CancelToken, Compute, Failure, Report};
+use super::{CancelToken, Compute, Failure, Report, values_of};
 use crate::page_check::compare;
 
 /// Bytes of a list that are read at once.

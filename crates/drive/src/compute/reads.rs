@@ -11,12 +11,12 @@ use csd_kvlog::Value;
 use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_BLOCK;
 use csd_nvme::vendor::execute::{Execution, Place, chunk_key};
-use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::Buffer;
 
 use super::listing::Listing;
-use super::{Compute, Failure};
+use super::{Compute, Failure, values_of};
 use crate::namespace::block::Block;
 use crate::namespace::memory::LocalMemory;
 
@@ -81,7 +81,7 @@ pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<R
             }
             Place::Blocks { nsid, slba, skip, bytes } => {
                 if nsid != NSID_BLOCK {
-                    return Err(no_namespace("block", nsid));
+                    return Err(Failure::no_namespace("block", nsid));
                 }
                 let sums = unit_bytes.zip(sums);
                 plan_blocks(&compute.block, (slba, skip, bytes), sums, reads)?;
@@ -94,19 +94,6 @@ pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<R
         }
     }
     Ok(streams)
-}
-
-fn no_namespace(kind: &str, nsid: u32) -> Failure {
-    let reason = format!("namespace {nsid} is no {kind} namespace of this drive");
-    Failure::new(Status::INVALID_NAMESPACE, reason)
-}
-
-/// Checks that a namespace is a kv namespace.
-pub(super) fn values_of(nsid: u32) -> Result<u16, Failure> {
-    match nsid {
-        NSID_OBJECTS | NSID_KV => Ok(u16::try_from(nsid).expect("2 or 3")),
-        _ => Err(no_namespace("key-value", nsid)),
-    }
 }
 
 /// Plans the reads of blocks; with digests, each of a unit of so many bytes, from the first byte of

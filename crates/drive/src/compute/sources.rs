@@ -84,8 +84,8 @@ impl Stream {
                 if !self.under_way.is_empty() {
                     break;
                 }
-                let (page, is_last) = keys.page(compute).await?;
-                self.begin_piece(page);
+                let (bytes, is_last) = keys.page(compute).await?;
+                self.begin_piece(Piece::Inline { bytes });
                 if is_last {
                     self.keys = None;
                 }

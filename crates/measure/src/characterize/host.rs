@@ -116,8 +116,8 @@ fn covered(parts: &[Part], span: impl Fn(&Part) -> (Instant, Instant)) -> f64 {
     end.since(begin).as_secs_f64()
 }
 
-pub(super) struct Shared {
-    pub(super) job: HostJob,
+struct Shared {
+    job: HostJob,
     /// Barrier between the phases; broken when a worker fails.
     barrier: Barrier,
     /// True once the workers have ended, so that rivals may end.
@@ -126,7 +126,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Returns true if the measurement has ended, well or not.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.done.load(Ordering::Relaxed) || self.barrier.is_broken()
     }
 }
@@ -146,7 +146,7 @@ struct Part {
 
 async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Error> {
     if core.0 >= shared.job.units {
-        return contention::work(&shared).await.map(|()| None);
+        return contend(&shared).await.map(|()| None);
     }
     let part = work(core, &shared).await;
     if part.is_err() {
@@ -156,6 +156,24 @@ async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Er
         shared.done.store(true, Ordering::Relaxed);
     }
     part
+}
+
+/// Does the other work of the job until the measurement is over.
+async fn contend(shared: &Shared) -> Result<(), Error> {
+    let job = &shared.job;
+    if !matches!(job.contention, Contention::Io(_)) {
+        contention::compute(|| shared.is_over()).await;
+        return Ok(());
+    }
+    let controller = Controller::connect(&job.address, &job.connection).await?;
+    let block = Block::open(&controller, job.region.nsid)?;
+    let set = WorkingSet { bytes: job.bytes, streams: 1 };
+    while !shared.is_over() {
+        let mut arriving = Arriving::new(&block, &job.region, set, 0..job.bytes);
+        while arriving.next().await?.is_some() && !shared.is_over() {}
+    }
+    controller.disconnect().await;
+    Ok(())
 }
 
 async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {

@@ -5,7 +5,6 @@
 
 use toml::{Table, Value};
 
-use super::table::Form;
 use super::{FaultAt, Provenance, Provenances};
 
 pub(super) fn fault(path: &str, why: &str) -> FaultAt {
@@ -103,13 +102,36 @@ impl<'a> Keys<'a> {
         read
     }
 
+    pub(super) fn whole(&mut self, key: &str) -> Option<u64> {
+        self.read(key, "a whole number from 1", |value| match value {
+            Value::Integer(number) if *number > 0 => u64::try_from(*number).ok(),
+            _ => None,
+        })
+    }
+
+    #[allow(clippy::cast_precision_loss)] // amounts are measured: 53 bits are plenty
+    pub(super) fn amount(&mut self, key: &str) -> Option<f64> {
+        self.read(key, "a finite number greater than 0", |value| match value {
+            Value::Integer(number) if *number > 0 => Some(*number as f64),
+            Value::Float(number) if number.is_finite() && *number > 0.0 => Some(*number),
+            _ => None,
+        })
+    }
+
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        let text = self.read(key, "a text that is not empty", |value| {
+            value.as_str().filter(|text| !text.is_empty())
+        });
+        text.map(str::to_owned)
+    }
+
     pub(super) fn name(&mut self, key: &str) -> Option<String> {
         let read = |value: &Value| value.as_str().filter(|t| is_name(t)).map(str::to_owned);
         self.read(key, "a name of a-z, 0-9, _ and -", read)
     }
 
     pub(super) fn date(&mut self, key: &str) -> Option<String> {
-        let date = String::read(self, key)?;
+        let date = self.text(key)?;
         if is_date(&date) {
             return Some(date);
         }
@@ -149,7 +171,7 @@ impl<'a> Keys<'a> {
         let table = self.plain_table(key)?;
         let path = self.at(key);
         let mut keys = Keys::new(&path, table, self.faults);
-        let read = |name: &String| Some((name.clone(), Provenance::read(&mut keys, name)?));
+        let read = |name: &String| Some((name.clone(), keys.word(name, Provenance::WORDS)?));
         let provenances = table.keys().filter_map(read).collect();
         let own = self.table;
         for name in table.keys().filter(|name| *name == key || !own.contains_key(*name)) {
@@ -157,47 +179,6 @@ impl<'a> Keys<'a> {
             self.faults.push(fault(self.path, &why));
         }
         Some(provenances)
-    }
-}
-
-impl Form for u64 {
-    fn read(keys: &mut Keys<'_>, key: &str) -> Option<Self> {
-        keys.read(key, "a whole number from 1", |value| match value {
-            Value::Integer(number) if *number > 0 => Self::try_from(*number).ok(),
-            _ => None,
-        })
-    }
-
-    fn toml(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Form for f64 {
-    #[allow(clippy::cast_precision_loss)] // amounts are measured: 53 bits are plenty
-    fn read(keys: &mut Keys<'_>, key: &str) -> Option<Self> {
-        keys.read(key, "a finite number greater than 0", |value| match value {
-            Value::Integer(number) if *number > 0 => Some(*number as Self),
-            Value::Float(number) if number.is_finite() && *number > 0.0 => Some(*number),
-            _ => None,
-        })
-    }
-
-    fn toml(&self) -> String {
-        Value::from(*self).to_string()
-    }
-}
-
-impl Form for String {
-    fn read(keys: &mut Keys<'_>, key: &str) -> Option<Self> {
-        let text = keys.read(key, "a text that is not empty", |value| {
-            value.as_str().filter(|text| !text.is_empty())
-        });
-        text.map(str::to_owned)
-    }
-
-    fn toml(&self) -> String {
-        Value::from(self.as_str()).to_string()
     }
 }
 

@@ -3,6 +3,8 @@
 //! The list of keys of a table is its struct, its reader and its writer, so none of them can know a
 //! key that the others do not. Invariant: a reader returns `None` only when it noted a fault.
 
+use toml::Value;
+
 use super::Provenances;
 use super::keys::Keys;
 
@@ -68,6 +70,36 @@ impl<T: Table> Form for T {
 
     fn toml(&self) -> String {
         in_one_line(self.entries())
+    }
+}
+
+impl Form for u64 {
+    fn read(keys: &mut Keys<'_>, key: &str) -> Option<Self> {
+        keys.whole(key)
+    }
+
+    fn toml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Form for f64 {
+    fn read(keys: &mut Keys<'_>, key: &str) -> Option<Self> {
+        keys.amount(key)
+    }
+
+    fn toml(&self) -> String {
+        Value::from(*self).to_string()
+    }
+}
+
+impl Form for String {
+    fn read(keys: &mut Keys<'_>, key: &str) -> Option<Self> {
+        keys.text(key)
+    }
+
+    fn toml(&self) -> String {
+        Value::from(self.as_str()).to_string()
     }
 }
 

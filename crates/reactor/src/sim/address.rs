@@ -36,14 +36,6 @@ impl State {
     }
 }
 
-/// Returns true if a listener at `at` takes connections to `to`, on the same machine.
-pub(super) fn takes(at: &Endpoint, to: &Endpoint) -> bool {
-    match (at.ip(), to.ip()) {
-        (Some(at), Some(to)) => at.port() == to.port(),
-        _ => at == to,
-    }
-}
-
 /// Returns a number for the trace: the port, or a sum over the path.
 pub(super) fn number(endpoint: &Endpoint) -> u64 {
     match endpoint {

@@ -9,6 +9,7 @@
 mod address;
 mod backend;
 mod network;
+mod sockets;
 mod state;
 
 use std::cell::{Cell, RefCell};

@@ -5,150 +5,24 @@
 //! the window.
 
 mod arrival;
-pub(crate) mod partition;
+mod partition;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use super::address::{number, takes};
-use super::state::{Event, State, Trace};
+use super::address::number;
+use super::sockets::{Listener, NetEvent, Socket, Stream, not_open};
+use super::state::{Event, Leftovers, State, Trace};
 use crate::backend::socket::no_address;
 use crate::backend::{Direction, SocketKey};
+use crate::core::Core;
 use crate::endpoint::Endpoint;
-
-/// Something in flight on the network. The socket `from` may have been closed meanwhile.
-pub(crate) enum NetEvent {
-    Connect {
-        client: u64,
-        machine: usize,
-        to: Endpoint,
-    },
-    Accepted {
-        client: u64,
-        server: u64,
-    },
-    Refused {
-        client: u64,
-        kind: ErrorKind,
-    },
-    Data {
-        to: u64,
-        from: u64,
-        bytes: Vec<u8>,
-    },
-    /// The reader took bytes, so the writer has room.
-    Credit {
-        to: u64,
-        bytes: usize,
-    },
-    Fin {
-        to: u64,
-    },
-    Reset {
-        to: u64,
-    },
-}
-
-#[derive(Default)]
-pub(crate) struct Network {
-    sockets: BTreeMap<u64, Socket>,
-    made: u64,
-}
-
-enum Socket {
-    Listener(Listener),
-    Stream(Box<Stream>),
-}
-
-struct Listener {
-    machine: usize,
-    at: Endpoint,
-    waiting: VecDeque<u64>,
-    waker: Option<Waker>,
-}
-
-#[derive(Default)]
-struct Stream {
-    machine: usize,
-    local: Option<Endpoint>,
-    remote: Option<Endpoint>,
-    peer: Option<u64>,
-    connected: bool,
-    inbound: VecDeque<u8>,
-    /// Number of sent bytes that the peer has not read.
-    outstanding: usize,
-    /// True if the peer will send no more, or this end will read no more.
-    ended: bool,
-    /// True if this end will send no more.
-    finished: bool,
-    error: Option<ErrorKind>,
-    /// True if the error was reported; from then on reads end and writes fail.
-    broken: bool,
-    /// Arrival time of the last item sent; the next one may not overtake it.
-    last_arrival_ns: u64,
-    readers: [Option<Waker>; 2],
-    /// Number of detachments; keys from before the last one are invalid.
-    detached: u64,
-}
 
 /// Number of lower bits of a key, the socket's number; the upper bits count detachments.
 const NUMBER_BITS: u32 = 48;
-
-impl Stream {
-    fn is_ready(&self, direction: Direction, window: usize) -> bool {
-        let over = self.error.is_some() || self.broken;
-        match direction {
-            Direction::Read => over || self.ended || !self.inbound.is_empty(),
-            Direction::Write => {
-                over || (self.connected && (self.finished || self.outstanding < window))
-            }
-        }
-    }
-
-    /// Returns the error to report, if the connection is dead.
-    fn take_error(&mut self) -> Option<io::Error> {
-        let kind = self.error.take()?;
-        self.broken = true;
-        Some(kind.into())
-    }
-}
-
-/// Moves as many bytes as `into` has from the front of a queue, which has them.
-fn take(queue: &mut VecDeque<u8>, into: &mut [u8]) {
-    let (front, back) = queue.as_slices();
-    let (first, second) = into.split_at_mut(into.len().min(front.len()));
-    first.copy_from_slice(&front[..first.len()]);
-    second.copy_from_slice(&back[..second.len()]);
-    queue.drain(..into.len());
-}
-
-fn not_open() -> io::Error {
-    io::Error::new(ErrorKind::NotConnected, "the socket is not open on this core")
-}
-
-impl Network {
-    fn insert(&mut self, socket: Socket) -> u64 {
-        self.made += 1;
-        self.sockets.insert(self.made, socket);
-        self.made
-    }
-
-    fn stream(&mut self, key: u64) -> io::Result<&mut Stream> {
-        match self.sockets.get_mut(&key) {
-            Some(Socket::Stream(stream)) => Ok(stream),
-            _ => Err(not_open()),
-        }
-    }
-
-    fn listener_at(&mut self, machine: usize, to: &Endpoint) -> Option<&mut Listener> {
-        self.sockets.values_mut().find_map(|socket| match socket {
-            Socket::Listener(one) if one.machine == machine && takes(&one.at, to) => Some(one),
-            _ => None,
-        })
-    }
-}
 
 impl State {
     /// Returns a one-way delay, ns.
@@ -405,8 +279,20 @@ impl State {
         }
     }
 
+    /// Ends a machine's life. The caller closes the returned cores, then drops the rest.
+    pub(crate) fn crash(&mut self, machine: usize) -> (Vec<Rc<Core>>, Leftovers) {
+        self.trace(Trace::Crash, machine, 0, 0);
+        let mut wakers = self.crash_sockets(machine);
+        let machine = &mut self.machines[machine];
+        machine.life += 1;
+        wakers.append(&mut machine.stop_wakers);
+        let mut cores = std::mem::take(&mut machine.cores);
+        let running = cores.iter_mut().filter_map(|sim| sim.core.take()).collect();
+        (running, (cores, wakers))
+    }
+
     /// Removes all sockets of a machine.
-    pub(crate) fn crash_sockets(&mut self, machine: usize) -> Vec<Waker> {
+    fn crash_sockets(&mut self, machine: usize) -> Vec<Waker> {
         let of_machine = |socket: &Socket| match socket {
             Socket::Listener(listener) => listener.machine == machine,
             Socket::Stream(stream) => stream.machine == machine,
@@ -441,4 +327,13 @@ impl State {
             }
         }
     }
+}
+
+/// Moves as many bytes as `into` has from the front of a queue, which has them.
+fn take(queue: &mut VecDeque<u8>, into: &mut [u8]) {
+    let (front, back) = queue.as_slices();
+    let (first, second) = into.split_at_mut(into.len().min(front.len()));
+    first.copy_from_slice(&front[..first.len()]);
+    second.copy_from_slice(&back[..second.len()]);
+    queue.drain(..into.len());
 }

@@ -10,8 +10,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use super::WorldConfig;
-use super::network::partition::Partitions;
-use super::network::{NetEvent, Network};
+use super::sockets::{NetEvent, Network, Partitions};
 use crate::class::Class;
 use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
@@ -285,18 +284,6 @@ impl State {
     pub(crate) fn cores_with_due_timers(&self) -> Vec<Rc<Core>> {
         let due = |core: &Core| core.next_timer_ns() <= self.now_ns;
         self.cores().filter(|(_, core)| due(core)).map(|(_, core)| Rc::clone(core)).collect()
-    }
-
-    /// Ends a machine's life. The caller closes the returned cores, then drops the rest.
-    pub(crate) fn crash(&mut self, machine: usize) -> (Vec<Rc<Core>>, Leftovers) {
-        self.trace(Trace::Crash, machine, 0, 0);
-        let mut wakers = self.crash_sockets(machine);
-        let machine = &mut self.machines[machine];
-        machine.life += 1;
-        wakers.append(&mut machine.stop_wakers);
-        let mut cores = std::mem::take(&mut machine.cores);
-        let running = cores.iter_mut().filter_map(|sim| sim.core.take()).collect();
-        (running, (cores, wakers))
     }
 
     /// Queues a job; an idle compute thread takes it at once.

@@ -1,4 +1,4 @@
-//! A program's run on each core, and the state that the cores share.
+//! A program's run on each core.
 //!
 //! The first core supervises the drives' work; every core does the host's work. Invariant: the run
 //! removes everything that it loaded or stored in a drive at its end, also when a signal ends the
@@ -7,143 +7,26 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use csd_initiator::Options;
 use csd_reactor::{CoreId, Semaphore, random_u64, sleep, stop_requested};
-use csd_store::array::{Array, Drive, Plan};
+use csd_store::array::{Array, Drive};
 use csd_store::catalogue;
 
-use super::gather::Gather;
-use super::lines::{Cut, Heads, UsedHeads};
+use super::context::{Shared, StepContext};
+use super::lines::Heads;
 use super::owner::{Owner, Watch};
-use super::{Answer, Function, RunOptions, Task, drives, host};
+use super::{Function, drives, host};
 use crate::Mode;
 use crate::cores::{self, CorePart};
 use crate::error::Error;
 use crate::lease::{self, Leases};
-use crate::ledger::Ledger;
 use crate::link::Link;
-use crate::queue::{Queue, Taken};
+use crate::queue::Taken;
 use crate::team::Team;
 use crate::work::{self, Common, Done, MemberError, Work};
-
-/// State shared by the cores of a run.
-pub(super) struct Shared {
-    plan: Plan,
-    options: Options,
-    task: Arc<Task>,
-    run_options: RunOptions,
-    queue: Arc<Queue>,
-    gather: Gather,
-    ledger: Arc<Ledger>,
-    sums: Mutex<Sums>,
-    /// True if heads of lines are read from whole chunks.
-    whole_heads: bool,
-    /// Heads that executions have used.
-    used_heads: UsedHeads,
-    /// True once an execution turned out to have used a wrong head.
-    mistrusts_heads: AtomicBool,
-}
-
-/// Totals of the work done.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
-    pub(super) bytes: u64,
-    pub(super) executions: u64,
-    pub(super) handed_bytes: u64,
-}
-
-impl Shared {
-    pub(super) fn new(
-        plan: &Plan,
-        options: &Options,
-        task: &Arc<Task>,
-        run_options: &RunOptions,
-        whole_heads: bool,
-    ) -> Self {
-        Self {
-            plan: plan.clone(),
-            options: options.clone(),
-            task: Arc::clone(task),
-            run_options: run_options.clone(),
-            queue: Arc::new(Queue::new(task.piles())),
-            gather: Gather::new(task),
-            ledger: Arc::default(),
-            sums: Mutex::default(),
-            whole_heads,
-            used_heads: UsedHeads::default(),
-            mistrusts_heads: AtomicBool::new(false),
-        }
-    }
-
-    /// Returns true if the run must begin again, with heads of lines from whole chunks.
-    pub(super) fn mistrusts_heads(&self) -> bool {
-        self.mistrusts_heads.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Sums> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn sums(&self) -> Sums {
-        *self.locked()
-    }
-
-    /// Returns the answer of a run that is over.
-    pub(super) fn answer(&self) -> Answer {
-        self.gather.take().unwrap_or_default()
-    }
-}
-
-/// State shared by the workers of one core.
-pub(super) struct StepContext {
-    pub(super) shared: Arc<Shared>,
-    pub(super) common: Common,
-    pub(super) heads: Heads,
-    /// Permit for the core's compute thread: one execution at a time, because an execution's wall
-    /// time is bounded.
-    pub(super) lane: Semaphore,
-    /// Owner of the program in the drives; its identifier is the holder of their memory, too.
-    pub(super) owner: Owner,
-}
-
-impl StepContext {
-    pub(super) fn task(&self) -> &Task {
-        &self.shared.task
-    }
-
-    /// Adds the answer of a chunk; returns the number of elements that the first object has in it.
-    pub(super) async fn done(
-        &self,
-        chunk: u32,
-        answer: Option<Answer>,
-        cut: &Cut,
-    ) -> Result<u64, Error> {
-        let task = self.task();
-        if !self.shared.whole_heads && !self.shared.used_heads.agree(chunk, cut) {
-            self.shared.mistrusts_heads.store(true, Ordering::Relaxed);
-            self.common.queue.stop();
-        }
-        let (executions, bytes) = (u64::from(answer.is_some()), task.chunk_bytes(chunk));
-        self.shared.gather.add(chunk, answer).await?;
-        {
-            let mut sums = self.shared.locked();
-            sums.bytes += bytes;
-            sums.executions += executions;
-            sums.handed_bytes += cut.handed.len() as u64;
-        }
-        (self.common.progress)(bytes);
-        Ok(u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64)
-    }
-}
 
 impl Work for StepContext {
     fn common(&self) -> &Common {

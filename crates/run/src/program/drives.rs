@@ -18,7 +18,7 @@ use csd_reactor::{Semaphore, now};
 use csd_store::array::Drive;
 use csd_store::piece::is_damage;
 
-use super::core::StepContext;
+use super::context::StepContext;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::Cut;
 use super::{Answer, Records};

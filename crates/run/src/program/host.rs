@@ -9,7 +9,7 @@ use std::rc::Rc;
 use csd_reactor::Buffer;
 use csd_store::object::read_chunk;
 
-use super::core::StepContext;
+use super::context::StepContext;
 use super::lines::Cut;
 use super::{Function, Records};
 use crate::error::Error;

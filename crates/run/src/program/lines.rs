@@ -19,13 +19,10 @@ use std::sync::{Mutex, PoisonError};
 use csd_reactor::Semaphore;
 use csd_store::object::{read_chunk, read_front};
 
-use super::Task;
+use super::{LINE_BYTES_MAX, Task};
 use crate::InvalidJob;
 use crate::error::Error;
 use crate::work::{Common, MemberError};
-
-/// Most bytes of a line after the end of the chunk in which it begins, including its newline.
-pub const LINE_BYTES_MAX: u32 = 64 << 10;
 
 /// Bytes read first in search of the end of a line.
 const FIRST_BYTES: u32 = 512;

@@ -8,8 +8,9 @@
 //!
 //! Modules: `task` checks program and objects, `lines` keeps lines whole, `drives` and `host` run
 //! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
-//! folds, `core` runs a core.
+//! folds, `context` is the state of a run, `core` runs a core.
 
+mod context;
 mod core;
 mod drives;
 mod gather;
@@ -32,8 +33,7 @@ use crate::error::Error;
 use crate::{Failed, Mode, Share, cores};
 
 pub use gather::HELD_BYTES_MAX;
-pub use lines::LINE_BYTES_MAX;
-pub use task::{Limits, Records, Task};
+pub use task::{LINE_BYTES_MAX, Limits, Records, Task};
 
 /// Answer of an execution, or of several that were folded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub fn run(
     let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
     let run_options = RunOptions { cores, ..run_options.clone() };
     let run = |run_options: &RunOptions, whole_heads| {
-        let shared = core::Shared::new(plan, options, task, run_options, whole_heads);
+        let shared = context::Shared::new(plan, options, task, run_options, whole_heads);
         let shared = Arc::new(shared);
         let on_cores = Arc::clone(&shared);
         let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)));

@@ -11,9 +11,12 @@ use csd_nvme::vendor::execute::STREAMS_MAX;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Layout, Run};
 
-use super::{LINE_BYTES_MAX, Sandbox};
+use super::Sandbox;
 use crate::InvalidJob;
 use crate::job::side_by_side;
+
+/// Most bytes of a line after the end of the chunk in which it begins, including its newline.
+pub const LINE_BYTES_MAX: u32 = 64 << 10;
 
 /// Kind of records in a program's inputs. Records are not split between executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

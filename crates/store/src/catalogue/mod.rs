@@ -208,7 +208,8 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
 /// Makes `entry` the newest of its name, whose state is `ground`, and sets its epoch. Returns
 /// warnings about drives that failed although a write quorum succeeded.
 ///
-/// # Errors [`NameError::Overtaken`] when another writer changed the name in the meantime,
+/// # Errors
+/// [`NameError::Overtaken`] when another writer changed the name in the meantime,
 /// [`NameError::Undecided`] when only drives that are down can tell, [`NameError::Writers`] when
 /// fewer drives vote than the name needs, or the errors of [`read`].
 ///

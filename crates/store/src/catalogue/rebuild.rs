@@ -38,7 +38,8 @@ pub struct Rebuilt {
 
 /// Rebuilds the catalogue of the drive with this index, and gives it its vote if it has none.
 ///
-/// # Errors [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place
+/// # Errors
+/// [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place
 /// of this one; [`Error::Array`] if too few other drives vote; a failed command.
 pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
     let drive = Rc::clone(array.drive(index)?);
@@ -103,7 +104,8 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
 /// Checks that the drive with this index may take that place: it stood there before, or it holds
 /// nothing, or what an interrupted repair has stored there.
 ///
-/// # Errors [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or
+/// # Errors
+/// [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or
 /// too few other drives vote; a failed command.
 pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
     let drive = Rc::clone(array.drive(index)?);

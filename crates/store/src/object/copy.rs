@@ -4,7 +4,6 @@
 //! former pieces stay until the caller has written the entry of the copy. Invariant: the chunks of
 //! a copy are those of the object, as far as its entry has their digests.
 
-use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
@@ -12,33 +11,17 @@ use csd_reactor::{Buffer, Class, compute_fn, random_bytes, random_u64};
 
 use super::chunk::not_stored;
 use super::encode::{self, Encoder};
+use super::encoding;
+use super::flow::Flow;
 use super::get::Reader;
 use super::in_drives::InDrives;
 use super::writer::Writer;
-use super::{Error, Progress, parity};
+use super::{Error, parity};
 use crate::array::Array;
 use crate::catalogue::{self, Entry, Extents, ObjectId, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::Parts;
-use crate::pace::Pace;
 use crate::pages::{self, PAGE_BYTES};
-
-/// Limits of a copy.
-#[derive(Clone)]
-pub(super) struct Flow {
-    pub(super) progress: Progress,
-    pub(super) pace: Rc<Pace>,
-    /// True once it must end early.
-    pub(super) stop: Rc<Cell<bool>>,
-}
-
-impl Flow {
-    /// Returns a flow without limits.
-    pub(super) fn free(array: &Array, progress: &Progress) -> Self {
-        let pace = Rc::new(Pace::new(array.slots().len(), None));
-        Self { progress: progress.clone(), pace, stop: Rc::default() }
-    }
-}
 
 /// Returns an identifier for a copy.
 pub(super) fn new_id() -> ObjectId {
@@ -101,7 +84,8 @@ fn small(number: usize) -> u16 {
 
 /// Claims the units of a copy that lies on blocks.
 ///
-/// # Errors [`DriveError::Full`](crate::error::DriveError::Full); [`Error::Array`] if a drive is
+/// # Errors
+/// [`DriveError::Full`](crate::error::DriveError::Full); [`Error::Array`] if a drive is
 /// down; a failed command.
 pub(super) async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> {
     let (key, layout) = (catalogue::key(&copy.name), copy.layout());
@@ -220,7 +204,7 @@ async fn send_all(
 }
 
 /// A chunk with its checksum, and the parity of the stripe that it has completed.
-type Encoded = (Option<Encoder>, Buffer, Vec<encode::Piece>, u32);
+type Encoded = (Option<Encoder>, Buffer, Vec<encoding::Piece>, u32);
 
 /// Sums a chunk, and adds it to the parity.
 async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encoded, Error> {

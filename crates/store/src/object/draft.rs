@@ -80,7 +80,8 @@ impl Draft {
 
     /// Seals the object, which makes it visible; all its chunks must be acknowledged.
     ///
-    /// # Errors [`NameError::Overtaken`] when a later writer won. When drives failed, the object
+    /// # Errors
+    /// [`NameError::Overtaken`] when a later writer won. When drives failed, the object
     /// may be sealed nevertheless; the next put or remove of its name resolves it.
     pub async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
         let mut sealed = self.entry.clone();

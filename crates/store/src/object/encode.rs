@@ -11,23 +11,19 @@ use std::rc::Rc;
 use csd_kernels::erasure::Code;
 use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
 
-use super::Error;
 use super::chunk::read_chunk;
-use super::copy::Flow;
-use super::encoding::{Encoded, Encoding, Number, Origin};
+use super::encoding::{Encoded, Encoding, Number, Origin, Piece};
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::pages::Lists;
 use super::unlisted::{self, Unlisted};
-use super::writer::check_owner;
+use super::{Error, check_owner};
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::layout;
 
 /// Bytes of stripes that are encoded at once, unless one stripe is longer.
 const AHEAD_BYTES: usize = 64 << 20;
-
-/// A parity piece with its CRC-32C.
-pub(super) type Piece = (Buffer, u32);
 
 /// Computes parity, chunk by chunk.
 pub(super) struct Encoder {
@@ -95,7 +91,8 @@ impl Encoder {
 /// given. If the chunks lie at an `origin`, they are copied to the drives of their stripes. If
 /// `page_bytes` is given, pages of that size of the pieces that are stored get checksums.
 ///
-/// # Errors [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk;
+/// # Errors
+/// [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk;
 /// [`DriveError::Full`](crate::error::DriveError::Full); an error of the drives.
 pub(super) async fn stored(
     array: &Array,

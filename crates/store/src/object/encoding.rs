@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use csd_kernels::erasure::Code;
+use csd_reactor::Buffer;
 
 use super::Error;
 use super::pages::{Listed, Lists};
@@ -24,6 +25,9 @@ pub(super) enum Number {
     /// A parity piece, by its number among all.
     Parity(u32),
 }
+
+/// A parity piece with its CRC-32C.
+pub(super) type Piece = (Buffer, u32);
 
 /// Parity of an object.
 #[derive(Default)]

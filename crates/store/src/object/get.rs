@@ -65,7 +65,8 @@ pub struct Got {
 
 /// Writes the object that `entry` describes to `sink`.
 ///
-/// # Errors [`NameError::Removed`](crate::error::NameError::Removed) or
+/// # Errors
+/// [`NameError::Removed`](crate::error::NameError::Removed) or
 /// [`NameError::Moved`](crate::error::NameError::Moved) when it was in the meantime, in the second
 /// case if it cannot be read where it is now either; [`ProtectionError::Lost`] when more of it is
 /// lost than its parity covers; [`Error::Digest`] when the content differs from that of the put;

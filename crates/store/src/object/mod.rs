@@ -13,6 +13,7 @@ mod draft;
 mod encode;
 mod encoding;
 mod fetch;
+mod flow;
 mod follow;
 mod get;
 mod in_drives;
@@ -75,7 +76,8 @@ pub(crate) const WINDOW: usize = 4;
 
 /// Returns the sealed entry of `name`.
 ///
-/// # Errors [`NameError::Missing`] when there is none, else the error that prevented a majority
+/// # Errors
+/// [`NameError::Missing`] when there is none, else the error that prevented a majority
 /// from answering.
 pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
     check_name(name)?;
@@ -83,6 +85,19 @@ pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
     match found.newest() {
         Some(entry) if entry.state == State::Sealed => Ok(entry.clone()),
         _ => Err(Error::Name(NameError::Missing { name: name.to_owned() })),
+    }
+}
+
+/// Checks that the writer of an entry still owns its name.
+///
+/// # Errors
+/// [`NameError::Overtaken`], or those of the catalogue.
+async fn check_owner(array: &array::Array, entry: &Entry) -> Result<(), Error> {
+    let name = &entry.name;
+    let found = catalogue::read(array, &catalogue::key(name), name).await?;
+    match found.newest() {
+        Some(newest) if newest.writer == entry.writer => Ok(()),
+        _ => Err(Error::Name(NameError::Overtaken { name: name.clone() })),
     }
 }
 

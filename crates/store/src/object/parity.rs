@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 
-use super::copy::Flow;
 use super::encoding::Number;
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::writer::Finished;
 use super::{Error, encode};
@@ -16,7 +16,8 @@ use crate::layout::{self, Scheme, Stripes};
 
 /// Returns the protection of an object on these members, without parity.
 ///
-/// # Errors [`ProtectionError::Impossible`] if the array has too few drives; [`Error::Array`] if
+/// # Errors
+/// [`ProtectionError::Impossible`] if the array has too few drives; [`Error::Array`] if
 /// too few are up.
 pub(super) fn plan(
     array: &Array,
@@ -63,7 +64,8 @@ fn small(index: usize) -> u16 {
 /// Adds parity that was written under the protection's epoch, or the entry's own if it has none; it
 /// has these sums, and these pieces of the object are missing.
 ///
-/// # Errors [`ProtectionError::Thin`] if a stripe has too few durable pieces;
+/// # Errors
+/// [`ProtectionError::Thin`] if a stripe has too few durable pieces;
 /// [`ProtectionError::Impossible`] for too many.
 pub(super) fn add(entry: &mut Entry, sums: Vec<u32>, lost: Vec<Number>) -> Result<(), Error> {
     let stripes = entry.stripes().expect("the object is protected");
@@ -131,7 +133,8 @@ pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
 /// Encodes an object whose chunks are stored, in `drives` if they are given, and completes the
 /// entry accordingly.
 ///
-/// # Errors [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk;
+/// # Errors
+/// [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a damaged chunk;
 /// [`DriveError::Full`](crate::error::DriveError::Full); [`ProtectionError::Thin`]; an error of the
 /// drives.
 pub(super) async fn encode(

@@ -13,8 +13,9 @@
 use std::rc::Rc;
 
 use super::change::{self, Change};
-use super::copy::{self, Flow};
+use super::copy;
 use super::draft::{Stored, thinned};
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::way::{Account, Encode, Model};
 use super::{Error, Progress, check_name, parity, remove};
@@ -35,7 +36,8 @@ pub struct Protected {
 
 /// Protects the object `name`; does nothing if it is protected in this way.
 ///
-/// # Errors [`NameError::Missing`](crate::error::NameError::Missing);
+/// # Errors
+/// [`NameError::Missing`](crate::error::NameError::Missing);
 /// [`ProtectionError::Impossible`] if it is protected in another way, or the array has too few
 /// drives; [`ProtectionError::Thin`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken);
 /// an error of the drives.

@@ -7,10 +7,11 @@
 use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::arrange::Arrange;
-use super::copy::Flow;
 use super::cut::{Cutter, Packed, Packer, Read};
 use super::draft::{Draft, Shape, Stored};
-use super::encode::{Encoder, Piece};
+use super::encode::Encoder;
+use super::encoding::Piece;
+use super::flow::Flow;
 use super::writer::Writer;
 use super::{Error, Progress, parity};
 use crate::array::Array;
@@ -45,7 +46,8 @@ pub struct PutOptions {
 
 /// Stores `source` as a new object.
 ///
-/// # Errors [`NameError::Exists`](crate::error::NameError::Exists) when the name is taken; an error
+/// # Errors
+/// [`NameError::Exists`](crate::error::NameError::Exists) when the name is taken; an error
 /// of the source, the drives or the network.
 pub async fn put(
     array: &Array,

@@ -19,7 +19,8 @@ use crate::catalogue::Entry;
 
 /// Returns these bytes of the object that `entry` describes; fewer if it ends before.
 ///
-/// # Errors [`NameError::Removed`](crate::error::NameError::Removed) when it was removed in the
+/// # Errors
+/// [`NameError::Removed`](crate::error::NameError::Removed) when it was removed in the
 /// meantime, [`NameError::Moved`](crate::error::NameError::Moved) when it was moved and cannot be
 /// read where it is now either; [`DriveError::Corrupt`](crate::error::DriveError::Corrupt); an
 /// error of the drives.

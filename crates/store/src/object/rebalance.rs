@@ -16,8 +16,9 @@ use std::rc::Rc;
 use csd_reactor::{Instant, now, sleep_until};
 
 use super::change::{self, Change};
-use super::copy::{self, Flow};
+use super::copy;
 use super::draft::thinned;
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::transfer::{self, Count};
 use super::{Error, Progress, parity, remove};
@@ -241,7 +242,8 @@ impl Mover<'_> {
 
 /// Returns the entry of the copy that `entry` announces, on these drives.
 ///
-/// # Errors [`ProtectionError::Impossible`](crate::error::ProtectionError::Impossible) if its code
+/// # Errors
+/// [`ProtectionError::Impossible`](crate::error::ProtectionError::Impossible) if its code
 /// needs more drives; [`Error::Input`] if its chunks do not fit one of them; [`Error::Array`] if
 /// one is down.
 fn planned(array: &Array, entry: &Entry, drives: &[u16]) -> Result<Entry, Error> {

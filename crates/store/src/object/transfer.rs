@@ -14,13 +14,13 @@ use std::sync::Arc;
 use csd_reactor::{Buffer, Class, Instant, JoinHandle, Semaphore, compute_fn, now, spawn};
 
 use super::chunk::{not_stored, read_front};
-use super::copy::{self, Flow};
+use super::copy;
 use super::fetch::Fetch;
+use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::pieces::Pieces;
 use super::unlisted::{self, Unlisted};
-use super::writer::check_owner;
-use super::{CHECK_INTERVAL, Error, WINDOW, parity};
+use super::{CHECK_INTERVAL, Error, WINDOW, check_owner, parity};
 use crate::array::{Array, Drive, DriveSlot, drive_of};
 use crate::catalogue::{Entry, Placement};
 use crate::error::NameError;

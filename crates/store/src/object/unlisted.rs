@@ -9,9 +9,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Class, now, spawn};
 
-use super::copy::Flow;
-use super::writer::check_owner;
-use super::{CHECK_INTERVAL, Error};
+use super::flow::Flow;
+use super::{CHECK_INTERVAL, Error, check_owner};
 use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::pages::{Group, Maker, Wanted, add};
@@ -45,7 +44,8 @@ impl Unlisted {
 
 /// Stores lists of these pieces of an object, whose pages have this size.
 ///
-/// # Errors [`Error::Stopped`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken), or
+/// # Errors
+/// [`Error::Stopped`]; [`NameError::Overtaken`](crate::error::NameError::Overtaken), or
 /// those of the catalogue.
 pub(super) async fn list(
     array: &Array,

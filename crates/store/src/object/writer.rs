@@ -11,13 +11,12 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn};
 
-use super::encode::Piece;
-use super::encoding::Number;
+use super::encoding::{Number, Piece};
 use super::pages::{Listed, Lists};
-use super::{CHECK_INTERVAL, Error, WINDOW};
+use super::{CHECK_INTERVAL, Error, WINDOW, check_owner};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
-use crate::error::{DriveError, NameError};
+use crate::error::DriveError;
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Dealer};
 use crate::pace::Pace;
@@ -264,19 +263,6 @@ impl<'a> Writer<'a> {
             parity: self.parity.map(|parities| parities.sums),
             missing: self.outcome.missing.take(),
         })
-    }
-}
-
-/// Checks that the writer of an entry still owns its name.
-///
-/// # Errors
-/// [`NameError::Overtaken`], or those of the catalogue.
-pub(super) async fn check_owner(array: &Array, entry: &Entry) -> Result<(), Error> {
-    let name = &entry.name;
-    let found = catalogue::read(array, &catalogue::key(name), name).await?;
-    match found.newest() {
-        Some(newest) if newest.writer == entry.writer => Ok(()),
-        _ => Err(Error::Name(NameError::Overtaken { name: name.clone() })),
     }
 }
 

@@ -58,7 +58,8 @@ pub(crate) struct Maker {
 impl Maker {
     /// Prepares a drive whose room for records is known, bytes.
     ///
-    /// # Errors A failed command; [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a
+    /// # Errors
+    /// A failed command; [`DriveError::Corrupt`](crate::error::DriveError::Corrupt) for a
     /// drive without the program.
     pub(crate) async fn with_room(drive: &Rc<Drive>, left: u64) -> Result<Self, Error> {
         let program = program_index(drive, verify::PROGRAM_ID).await?;

@@ -5,9 +5,9 @@
 use std::io::ErrorKind;
 use std::task::Waker;
 
-use super::{NetEvent, Socket, Stream};
 use crate::backend::Direction;
 use crate::endpoint::Endpoint;
+use crate::sim::sockets::{NetEvent, Socket, Stream};
 use crate::sim::state::{State, Trace};
 
 /// Connections that a listener lets wait.

@@ -3,20 +3,8 @@
 //!
 //! Invariant: bytes of one direction keep their order across a partition.
 
-use std::collections::BTreeSet;
-
-use super::NetEvent;
+use crate::sim::sockets::{NetEvent, Pair};
 use crate::sim::state::{Event, State, Trace};
-
-/// Two machines, the lower number first.
-type Pair = (usize, usize);
-
-#[derive(Default)]
-pub(crate) struct Partitions {
-    parted: BTreeSet<Pair>,
-    /// Events that would have arrived across a partition, in that order.
-    held: Vec<(Pair, NetEvent)>,
-}
 
 impl State {
     /// Holds back everything between two machines, or delivers it from now on.
