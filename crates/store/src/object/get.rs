@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, Compute, Job, JoinHandle, compute_fn, spawn};
 
+use super::after_move;
 use super::chunk::{not_stored, read_chunk, read_front};
-use super::follow;
 use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW};
 use crate::array::Array;
@@ -92,7 +92,7 @@ pub async fn get(
     drop(reader);
     match copied {
         Ok((sink, lost)) => Ok(Got { entry: Rc::unwrap_or_clone(entry), sink, lost, warnings }),
-        Err(error) => Err(follow::removed_or_moved(array, &entry, error).await),
+        Err(error) => Err(after_move::removed_or_moved(array, &entry, error).await),
     }
 }
 
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     /// Returns the object where it was moved to, if the first such error shows that it was.
     async fn moved(&self, error: &Error) -> Option<&Moved> {
         if self.moved.get().is_none() {
-            let entry = follow::after(self.array, &self.entry, error).await.map(Rc::new);
+            let entry = after_move::after(self.array, &self.entry, error).await.map(Rc::new);
             let moved = entry.map(|entry| (Rc::clone(&entry), Pieces::new(self.array, &entry)));
             let _another = self.moved.set(moved);
         }

@@ -17,8 +17,8 @@ use super::chunk::{not_stored, read_front};
 use super::copy::{self, Flow};
 use super::fetch::Fetch;
 use super::in_drives::InDrives;
+use super::new_page_lists::{self, UnlistedPieces};
 use super::pieces::Pieces;
-use super::unlisted::{self, Unlisted};
 use super::writer::check_owner;
 use super::{CHECK_INTERVAL, Error, WINDOW, parity};
 use crate::array::{Array, Drive, DriveSlot, drive_of};
@@ -53,7 +53,7 @@ pub(super) async fn make(
     drives: &Rc<InDrives>,
     flow: &Flow,
 ) -> Result<Count, Error> {
-    let stored = Unlisted::new(check_room(array, &copy).await?);
+    let stored = UnlistedPieces::new(check_room(array, &copy).await?);
     let made = make_all(array, entry, &mut copy, (drives, stored), flow).await;
     // Nothing of an object before shall be listed as a piece of the next one.
     drop(drives.take_stored());
@@ -74,7 +74,7 @@ async fn make_all(
     array: &Array,
     entry: &Entry,
     copy: &mut Entry,
-    (drives, stored): (&Rc<InDrives>, Unlisted),
+    (drives, stored): (&Rc<InDrives>, UnlistedPieces),
     flow: &Flow,
 ) -> Result<Count, Error> {
     let page_bytes = copy::page_bytes(array, entry).await;
@@ -89,7 +89,7 @@ async fn make_all(
         let silent = Flow { progress: Arc::new(|_| {}), ..flow.clone() };
         parity::encode(array, copy, Some(drives), page_bytes, &silent).await?;
     } else if let Some(page_bytes) = page_bytes {
-        unlisted::list(array, copy, (stored, page_bytes), flow).await?;
+        new_page_lists::list(array, copy, (stored, page_bytes), flow).await?;
     }
     Ok(count)
 }
@@ -127,7 +127,7 @@ struct Transfer {
     /// Time of the last look at the name.
     checked: Cell<Instant>,
     /// Chunks that are stored.
-    stored: RefCell<Unlisted>,
+    stored: RefCell<UnlistedPieces>,
 }
 
 /// A chunk in flight; its bytes, if this host has to send them.
@@ -144,7 +144,7 @@ impl Transfer {
     fn new(
         array: &Array,
         (entry, copy): (&Entry, &Entry),
-        (drives, stored): (&Rc<InDrives>, Unlisted),
+        (drives, stored): (&Rc<InDrives>, UnlistedPieces),
         flow: &Flow,
     ) -> Self {
         let from = Rc::new(entry.clone());

@@ -1,4 +1,4 @@
-//! [`Group`]: the pieces of a new page list, which their drive sums where they lie.
+//! [`Group`]: the pieces of a new page list, whose checksums the drive computes in place.
 //!
 //! The kernel `verify` writes the checksums of the pages to a value, which the host takes and
 //! stores as a list: eight bytes of each page cross the wire. From them follows the checksum of a
@@ -19,7 +19,7 @@ use csd_nvme::vendor::pages::{self, LISTS_MAX, List, PieceKind, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::LIST_BYTES;
-use super::held::number_of;
+use super::page_list_reader::number_of;
 use crate::array::Drive;
 use crate::catalogue::ObjectId;
 use crate::error::Error;
