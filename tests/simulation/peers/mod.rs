@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::peers::{Directory, List};
+use csd_drive::peers::{Directory, PeerList};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options, Secret};
 use csd_kvlog::format::Split;
@@ -55,19 +55,19 @@ fn address(index: usize) -> Address {
 }
 
 /// Returns the list of a drive, with a secret of this byte for each drive.
-fn list(secrets: [Option<u8>; 3]) -> List {
+fn list(secrets: [Option<u8>; 3]) -> PeerList {
     let line = |(index, byte): (usize, Option<u8>)| {
         let secret = byte.map(|byte| Secret::new(Some(Hash::Sha256), &[byte; 32]).unwrap());
         let secret = secret.map_or_else(String::new, |secret| secret.to_text().to_string());
         format!("peer {} {secret}\n", address(index))
     };
-    List::parse(&secrets.into_iter().enumerate().map(line).collect::<String>()).unwrap()
+    PeerList::parse(&secrets.into_iter().enumerate().map(line).collect::<String>()).unwrap()
 }
 
 struct Drive {
     machine: MachineId,
     disk: Arc<Volatile>,
-    list: List,
+    list: PeerList,
     is_formatted: Rc<Cell<bool>>,
     /// True once hosts can connect.
     is_up: Rc<Cell<bool>>,
@@ -83,11 +83,11 @@ struct Fleet {
 
 impl Fleet {
     /// Starts the drives, each with its list.
-    fn new(seed: u64, lists: impl Fn(usize) -> List) -> Self {
+    fn new(seed: u64, lists: impl Fn(usize) -> PeerList) -> Self {
         Self::with_offer(seed, lists, Offer::default())
     }
 
-    fn with_offer(seed: u64, lists: impl Fn(usize) -> List, offer: Offer) -> Self {
+    fn with_offer(seed: u64, lists: impl Fn(usize) -> PeerList, offer: Offer) -> Self {
         let world = World::new(seed, WorldConfig::default());
         let drive = |index: usize| Drive {
             machine: world.machine(&nqn(index), ip(index), 1 + index % 2),

@@ -15,7 +15,7 @@ use csd_nvme::vendor::execute::{Execution, Place, chunk_key};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::Buffer;
 
-use super::listing::Listing;
+use super::key_source::KeySource;
 use super::{Compute, Failure};
 use crate::namespace::block::Block;
 use crate::namespace::memory::LocalMemory;
@@ -32,7 +32,7 @@ pub(super) enum Read {
     Inline { bytes: Vec<u8> },
     Blocks(Run),
     Memory { start: u64, bytes: u32 },
-    Keys(Listing),
+    Keys(KeySource),
 }
 
 /// Bytes of a run of logical blocks.
@@ -71,7 +71,7 @@ pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<R
                 reads.push(Read::Value { nsid, prefix, number, skip, digest });
             }
             Place::Keys { nsid, from } => {
-                reads.push(Read::Keys(Listing::begin(compute, execution, nsid, from)?));
+                reads.push(Read::Keys(KeySource::begin(compute, execution, nsid, from)?));
             }
             Place::Inline { bytes } => {
                 let cut = inline.split_at_checked(bytes as usize);
@@ -175,7 +175,7 @@ fn plan_memory(range: Range, reads: &mut Vec<Read>) {
 pub(super) enum Opened {
     Value { value: Value, skip: u32, digest: Option<u32> },
     Piece(Piece),
-    Keys(Listing),
+    Keys(KeySource),
 }
 
 /// Opens a read.

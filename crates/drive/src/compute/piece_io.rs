@@ -1,4 +1,4 @@
-//! [`Ends`]: reads and stores the pieces of a task, on this drive and on its peers.
+//! [`PieceIo`]: reads and stores the pieces of a task, on this drive and on its peers.
 //!
 //! To peers it sends reads and stores only. Invariants: a store that has begun is not cut off when
 //! its execution is cancelled; the look at the guards of a target is the last step before its
@@ -19,21 +19,21 @@ use csd_reactor::Buffer;
 use super::reads::values_of;
 use super::{Compute, Failure};
 use crate::log::Level;
-use crate::peers::{List, Peers, Unavailable};
+use crate::peers::{PeerList, Peers, Unavailable};
 use crate::side::Side;
 
 /// The drives of a task.
-pub(super) struct Ends {
+pub(super) struct PieceIo {
     compute: Compute,
     task: Rc<Task>,
     /// The drive's peers and their list; `None` if the task names none.
-    peers: Option<(Arc<Peers>, Arc<List>)>,
+    peers: Option<(Arc<Peers>, Arc<PeerList>)>,
 }
 
 /// A piece that was read, and the CRC-32C that its record has.
 pub(super) type Found = (Buffer, Option<u32>);
 
-impl Ends {
+impl PieceIo {
     /// Finds the peers of a task in the list.
     pub(super) async fn new(compute: &Compute, task: &Rc<Task>) -> Result<Self, Failure> {
         let (compute, task) = (compute.clone(), Rc::clone(task));
@@ -52,7 +52,7 @@ impl Ends {
     }
 
     /// Returns the peer that has a piece; `None` for this drive.
-    fn peer(&self, piece: &Piece) -> Option<(&Peers, &List, &str)> {
+    fn peer(&self, piece: &Piece) -> Option<(&Peers, &PeerList, &str)> {
         let (peers, list) = self.peers.as_ref()?;
         let nqn = self.task.peers.get(usize::from(piece.peer).checked_sub(1)?)?;
         (nqn != peers.own()).then_some((&**peers, &**list, &**nqn))
@@ -60,7 +60,7 @@ impl Ends {
 
     async fn connect(
         &self,
-        (peers, list, nqn): (&Peers, &List, &str),
+        (peers, list, nqn): (&Peers, &PeerList, &str),
     ) -> Result<Controller, Unavailable> {
         self.compute.connections.connect(peers, list, nqn).await
     }
@@ -150,7 +150,7 @@ impl Ends {
 
     async fn store_there(
         &self,
-        peer: (&Peers, &List, &str),
+        peer: (&Peers, &PeerList, &str),
         piece: &Piece,
         mut bytes: Buffer,
     ) -> Result<(), (Stored, String)> {
