@@ -110,7 +110,7 @@ pub(super) struct StepContext {
     pub(super) heads: Heads,
     /// Permit for the core's compute thread: one execution at a time, because an execution's wall
     /// time is bounded.
-    pub(super) lane: Semaphore,
+    pub(super) compute_turn: Semaphore,
     /// Owner of the program in the drives; its identifier is the holder of their memory, too.
     pub(super) owner: Owner,
 }
@@ -199,7 +199,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             takes_over,
         },
         heads,
-        lane: Semaphore::new(1),
+        compute_turn: Semaphore::new(1),
         owner,
     });
     let worked = match leads {

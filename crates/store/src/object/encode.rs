@@ -221,7 +221,7 @@ impl Encoding {
             (data, parity, chunk_sums, sums)
         };
         let encoded = compute_fn(Class::Foreground, 0, encode).await;
-        let (data, parity, chunk_sums, sums) = encoded.map_err(|_| Error::Lane)?;
+        let (data, parity, chunk_sums, sums) = encoded.map_err(|_| Error::ComputeThread)?;
         let data = if self.origin.is_some() { data } else { Vec::new() };
         let pieces = data.into_iter().chain(parity).collect();
         Ok((pieces, Encoded { chunk_sums, sums, lost: Vec::new() }))

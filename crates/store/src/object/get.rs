@@ -292,7 +292,7 @@ async fn copy(
         };
         unit += 1;
         // Drives have sent more during this write; everything that has arrived is written at once.
-        let outcome = writing.await.map_err(|_| Error::Lane)?;
+        let outcome = writing.await.map_err(|_| Error::ComputeThread)?;
         // The chunks' memory is freed on this thread, which receives the next ones: a thread reuses
         // memory that it has freed itself, and new memory costs a page fault each 4 KiB.
         let (mut writer, done) = outcome.map_err(|refused| match refused {
@@ -337,7 +337,7 @@ async fn end(entry: &Entry, writer: Writer, is_complete: bool) -> Result<Sink, E
         return Err(Error::Digest { name: entry.name.clone() });
     }
     let flushed = compute_fn(Class::Foreground, 0, move || sink.flush().map(|()| sink));
-    let sink = flushed.await.map_err(|_| Error::Lane)?;
+    let sink = flushed.await.map_err(|_| Error::ComputeThread)?;
     sink.map_err(|source| Error::Write { source })
 }
 

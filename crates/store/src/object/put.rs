@@ -201,7 +201,7 @@ impl Reader {
             }
             Ok::<_, Error>((self, Read { bytes, sum, cuts }))
         });
-        read.await.map_err(|_| Error::Lane)?
+        read.await.map_err(|_| Error::ComputeThread)?
     }
 }
 

@@ -254,7 +254,7 @@ impl Transfer {
             (bytes, sum)
         };
         let summed = compute_fn(Class::Foreground, 0, sum).await;
-        let (bytes, sum) = summed.map_err(|_| Error::Lane)?;
+        let (bytes, sum) = summed.map_err(|_| Error::ComputeThread)?;
         let (from, to) = self.places(chunk);
         if sum != self.sum(chunk) {
             return Err(not_stored(&self.drive(from)?.name, &self.from.0, chunk));
