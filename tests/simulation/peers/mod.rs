@@ -26,8 +26,9 @@ use csd_kvlog::format::Split;
 use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::auth::{Hash, Offer};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::combine::{Answers, Piece, Place, Target, Task};
+use csd_nvme::vendor::combine::{Answers, Piece, Target, Task};
 use csd_nvme::vendor::execute::{Output, chunk_key};
+use csd_nvme::vendor::location::Location;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_OBJECTS};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Buffer, Class, CoreId, Listener, spawn};
@@ -164,12 +165,12 @@ fn key(number: u32) -> [u8; 16] {
 
 /// A value of the objects' namespace on the drive that is number `peer` of a task.
 fn value(peer: u8, number: u32, bytes: usize) -> Piece {
-    let place = Place::Value { nsid: NSID_OBJECTS, key: key(number) };
-    Piece { peer, place, bytes: u32::try_from(bytes).unwrap(), crc32c: None }
+    let location = Location::Value { nsid: NSID_OBJECTS, key: key(number) };
+    Piece { peer, location, bytes: u32::try_from(bytes).unwrap(), crc32c: None }
 }
 
 fn blocks(peer: u8, slba: u64, bytes: usize) -> Piece {
-    Piece { place: Place::Blocks { nsid: NSID_BLOCK, slba }, ..value(peer, 0, bytes) }
+    Piece { location: Location::Blocks { nsid: NSID_BLOCK, slba }, ..value(peer, 0, bytes) }
 }
 
 fn options() -> Options {

@@ -13,7 +13,8 @@ use csd_nvme::nvm::Extent;
 use csd_nvme::opcode;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
-use csd_nvme::vendor::combine::{Guard, Piece, Place, Stored, Task};
+use csd_nvme::vendor::combine::{Guard, Piece, Stored, Task};
+use csd_nvme::vendor::location::Location;
 use csd_reactor::Buffer;
 
 use super::reads::values_of;
@@ -81,15 +82,15 @@ impl PieceIo {
             let status = error.status().filter(|status| damaged.contains(status));
             Failure::new(status.unwrap_or(Status::PEER_FAILED), error)
         };
-        let bytes = match piece.place {
-            Place::Value { nsid, key } => {
+        let bytes = match piece.location {
+            Location::Value { nsid, key } => {
                 let kv = Kv::open(&controller, nsid).map_err(failed)?;
                 let front = kv.front(&whole(&key), piece.bytes).await.map_err(failed)?;
                 let (bytes, whole) = front.ok_or_else(|| missing(peer.2, &key))?;
                 check_length(piece, whole)?;
                 bytes
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let block = Block::open(&controller, nsid).map_err(failed)?;
                 let all = piece.bytes.next_multiple_of(block.block_bytes()) as usize;
                 let at = slba.saturating_mul(block.block_bytes().into());
@@ -102,15 +103,15 @@ impl PieceIo {
     }
 
     async fn read_here(&self, piece: &Piece) -> Result<Found, Failure> {
-        match piece.place {
-            Place::Value { nsid, key } => {
+        match piece.location {
+            Location::Value { nsid, key } => {
                 let value = self.compute.kv.open(values_of(nsid)?, whole(&key)).await?;
                 let value = value.ok_or_else(|| missing("this drive", &key))?;
                 check_length(piece, value.bytes().into())?;
                 let bytes = value.read_unchecked(0, piece.bytes).await?;
                 Ok((bytes, value.checksum()))
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 self.extent(nsid, slba, piece.bytes)?;
                 let buffer = Buffer::with_room(0, piece.bytes as usize, 0);
                 Ok((self.compute.block.read(slba, 0, buffer).await?, None))
@@ -160,12 +161,12 @@ impl PieceIo {
             let stored = error.status().map_or(Stored::Lost, Stored::Refused);
             (stored, error.to_string())
         };
-        match piece.place {
-            Place::Value { nsid, key } => {
+        match piece.location {
+            Location::Value { nsid, key } => {
                 let kv = Kv::open(&controller, nsid).map_err(refused)?;
                 kv.store(&whole(&key), vec![bytes], 0).await.map_err(refused)
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let block = Block::open(&controller, nsid).map_err(refused)?;
                 pad(&mut bytes, block.block_bytes());
                 let at = slba.saturating_mul(block.block_bytes().into());
@@ -177,14 +178,14 @@ impl PieceIo {
     async fn store_here(&self, target: usize, mut bytes: Buffer) -> Result<(), Failure> {
         let piece = &self.task.targets[target].piece;
         let (compute, shared) = (&self.compute, &self.compute.shared);
-        match piece.place {
-            Place::Value { nsid, key } => {
+        match piece.location {
+            Location::Value { nsid, key } => {
                 let number = values_of(nsid)?;
                 shared.may_change(nsid, opcode::Kv::STORE.0)?;
                 self.check_guards(target).await?;
                 Ok(compute.kv.store(number, whole(&key), vec![bytes], 0).await?)
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let extent = self.extent(nsid, slba, piece.bytes)?;
                 shared.may_change(nsid, opcode::Nvm::WRITE.0)?;
                 let _change = shared.inside_only.begin(Side::Outside)?;

@@ -217,15 +217,15 @@ impl Encoding {
             let (drive, entry) = self.source(stripe, piece)?;
             let layout = entry.layout();
             let (spot, bytes) = (Spot::of_chunk(entry, &layout, *chunk), layout.chunk_len(*chunk));
-            let (place, crc32c) = (spot.combined(drive.block.block_bytes()), entry.sum(*chunk));
-            sources.push(Piece { peer: peers.number(drive), place, bytes, crc32c });
+            let (location, crc32c) = (spot.location(drive.block.block_bytes()), entry.sum(*chunk));
+            sources.push(Piece { peer: peers.number(drive), location, bytes, crc32c });
         }
         let mut targets = Vec::new();
         for number in written {
             let drive = self.drive(stripe, *number)?;
             let (spot, bytes) = self.place(stripe, *number);
-            let (peer, place) = (peers.number(drive), spot.combined(drive.block.block_bytes()));
-            let piece = Piece { peer, place, bytes, crc32c: None };
+            let (peer, location) = (peers.number(drive), spot.location(drive.block.block_bytes()));
+            let piece = Piece { peer, location, bytes, crc32c: None };
             let factor = |column| self.code.coefficient(*number, column);
             targets.push(Target { piece, factors: (0..chunks.len()).map(factor).collect() });
         }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_kernels::verify::{self, Plan};
-use csd_nvme::vendor::pages::{List, PieceKind, list_key};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{List, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
 use crate::array::Drive;
@@ -25,7 +26,7 @@ struct Series {
     /// Number of the drive among those of the writer.
     drive: usize,
     /// Kind of the places.
-    kind: PieceKind,
+    kind: LocationKind,
     /// Namespace.
     nsid: u32,
     /// Identifier in the keys of the values, or of the object.
@@ -169,7 +170,7 @@ impl Group {
         }
         let Series { kind, nsid, object, .. } = self.series;
         let list = List { kind, nsid, page_bytes: self.page_bytes, object, pieces, sums }.encode();
-        if kind == PieceKind::BLOCKS {
+        if kind == LocationKind::BLOCKS {
             let room = room::records_left(drive).await.unwrap_or(0);
             // Blocks that were acknowledged may still be in a cache.
             if room < room::record_bytes(list.len() as u64) || drive.block.flush().await.is_err() {
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     fn series(drive: usize) -> Series {
-        Series { drive, kind: PieceKind::VALUES, nsid: 3, object: [9; 12] }
+        Series { drive, kind: LocationKind::VALUE, nsid: 3, object: [9; 12] }
     }
 
     #[test]

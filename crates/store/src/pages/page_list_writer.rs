@@ -15,7 +15,8 @@ use csd_kernels::verify;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::{CHUNKS_MAX, chunk_key};
-use csd_nvme::vendor::pages::{self, LISTS_MAX, List, PieceKind, list_key};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{self, LISTS_MAX, List, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::LIST_BYTES;
@@ -87,7 +88,7 @@ impl Maker {
 
 /// Pieces of one list.
 pub(crate) struct Group {
-    kind: PieceKind,
+    kind: LocationKind,
     nsid: u32,
     /// Identifier in the key of the list.
     object: ObjectId,
@@ -189,10 +190,11 @@ impl Group {
     ) -> Result<Vec<((u64, Wanted), Vec<u32>)>, Error> {
         let (drive, program) = (&*maker.drive, maker.program);
         let block_bytes = drive.block.block_bytes();
-        let places = pieces.iter().map(|(_, piece)| piece.spot.place(piece.bytes, block_bytes));
+        let sources =
+            pieces.iter().map(|(_, piece)| piece.spot.location(block_bytes).source(piece.bytes));
         let place = (self.object, maker.sums);
         let of = (program, self.page_bytes);
-        if in_place::sums(drive, of, places.collect(), place).await?.is_err() {
+        if in_place::sums(drive, of, sources.collect(), place).await?.is_err() {
             return Ok(Vec::new());
         }
         let counts: Vec<usize> = pieces.iter().map(|(_, piece)| self.pages_of(piece)).collect();
@@ -293,7 +295,7 @@ mod tests {
         // 62 pieces of 1 MiB are as many as a list of 64 KiB has room for.
         let sizes: Vec<usize> = groups.iter().map(|group| group.pieces.len()).collect();
         assert_eq!(sizes, [62, 62, 38, 38, 1]);
-        assert_eq!((groups[4].object, groups[4].kind), (OBJECT, PieceKind::BLOCKS));
+        assert_eq!((groups[4].object, groups[4].kind), (OBJECT, LocationKind::BLOCKS));
         assert_eq!(groups[4].bytes(), u64::from(PAGE) + 1);
     }
 
