@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use csd_drive::peers::List;
+use csd_drive::peers::PeerList;
 use libfuzzer_sys::fuzz_target;
 
 const TCP: &str = "nvme+tcp://";
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
-    match List::parse(text) {
+    match PeerList::parse(text) {
         Ok(list) => {
             let mut has_secrets = false;
             for line in words {

@@ -3,7 +3,7 @@
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Memory, Options};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData};
 use csd_reactor::{Buffer, block_on};
 
 use crate::support::drive::Drive;
@@ -15,34 +15,35 @@ const ARRAY_MERGE: u64 = 3;
 const I32: u8 = 1;
 const F32: u8 = 3;
 
-fn blocks(slba: u64, bytes: u32) -> Place {
-    Place::Blocks { nsid: 1, slba, skip: 0, bytes }
+fn blocks(slba: u64, bytes: u32) -> SourceData {
+    SourceData::Blocks { nsid: 1, slba, skip: 0, bytes }
 }
 
-fn memory(start: u64, bytes: u32) -> Place {
-    Place::Memory { nsid: 4, start, bytes }
+fn memory(start: u64, bytes: u32) -> SourceData {
+    SourceData::Memory { nsid: 4, start, bytes }
 }
 
-fn values(nsid: u32) -> Place {
-    Place::KvChunks { nsid, prefix: [0x99; 12], first: 0, count: 1, stride: 1 }
+fn values(nsid: u32) -> SourceData {
+    SourceData::KvChunks { nsid, prefix: [0x99; 12], first: 0, count: 1, stride: 1 }
 }
 
 /// Returns the part after the first `skip` bytes of the only value: 7, 7 and 1 as i32.
-fn tail(skip: u32) -> Place {
-    Place::KvTail { nsid: 3, prefix: [0x55; 12], number: 6, skip }
+fn tail(skip: u32) -> SourceData {
+    SourceData::KvTail { nsid: 3, prefix: [0x55; 12], number: 6, skip }
 }
 
 /// A value without bytes.
-const EMPTY: Place = Place::KvChunks { nsid: 3, prefix: [0x56; 12], first: 0, count: 1, stride: 1 };
+const EMPTY: SourceData =
+    SourceData::KvChunks { nsid: 3, prefix: [0x56; 12], first: 0, count: 1, stride: 1 };
 
 /// Returns the keys of a namespace.
-fn keys(nsid: u32) -> Place {
-    Place::Keys { nsid, from: None }
+fn keys(nsid: u32) -> SourceData {
+    SourceData::Keys { nsid, from: None }
 }
 
 /// Returns an execution over these streams, with elements of this type.
-fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Execution {
-    let sources = (0u8..).zip(streams).map(|(stream, place)| place.on(stream));
+fn execution(program: u64, element: u8, streams: &[SourceData], output: Output) -> Execution {
+    let sources = (0u8..).zip(streams).map(|(stream, data)| data.on(stream));
     let mut parameters = vec![0; 16];
     (parameters[0], parameters[8]) = (element, if program == COUNT { 7 } else { 0 });
     let sources: Vec<Source> = sources.collect();
@@ -59,14 +60,14 @@ fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Ex
 }
 
 /// Returns an execution over one source with digests of so many bytes of blocks.
-fn with_digests(place: Place, unit_bytes: u32, sums: &[u32]) -> Execution {
+fn with_digests(data: SourceData, unit_bytes: u32, sums: &[u32]) -> Execution {
     let digests = Some(Digests { unit_bytes, streams: 1, sums: sums.to_vec() });
-    Execution { digests, ..execution(COUNT, I32, &[place], Output::Completion) }
+    Execution { digests, ..execution(COUNT, I32, &[data], Output::Completion) }
 }
 
 /// Returns the executions that a drive refuses, each with its status.
 fn refused() -> Vec<(&'static str, Execution, Status)> {
-    let count = |place| execution(COUNT, I32, &[place], Output::Completion);
+    let count = |data| execution(COUNT, I32, &[data], Output::Completion);
     let two = |program, element, left, right| {
         let output = Output::Memory { nsid: 4, start: 1 << 20, bytes: 1 << 20 };
         execution(program, element, &[left, right], output)
@@ -78,7 +79,7 @@ fn refused() -> Vec<(&'static str, Execution, Status)> {
         ("a value that is not there", count(values(3)), Status::SOURCE_MISSING),
         (
             "a tail of a value that is not there",
-            count(Place::KvTail { nsid: 3, prefix: [0x99; 12], number: 0, skip: 4 }),
+            count(SourceData::KvTail { nsid: 3, prefix: [0x99; 12], number: 0, skip: 4 }),
             Status::SOURCE_MISSING,
         ),
         ("a tail that begins at the value's end", count(tail(12)), Status::SOURCE_MISSING),
@@ -165,7 +166,7 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         }
         // The digests of all bytes, of which the first are not counted.
         let sums: Vec<u32> = data[..8000].chunks(4096).map(crc32c::crc32c).collect();
-        let skipped = Place::Blocks { nsid: 1, slba: 0, skip: 4, bytes: 7996 };
+        let skipped = SourceData::Blocks { nsid: 1, slba: 0, skip: 4, bytes: 7996 };
         let known = with_digests(skipped, 4096, &sums);
         assert_eq!(compute.execute(index(COUNT), &known).await.unwrap(), 1);
         let known = with_digests(tail(4), 0, &[crc32c::crc32c(&value)]);
@@ -175,8 +176,8 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         objects.delete(&empty).await.unwrap();
         // Tail and bytes of the payload, one behind the other: 7, 1, 7, 7.
         let mut handed = execution(COUNT, I32, &[tail(4)], Output::Completion);
-        handed.sources.push(Place::Inline { bytes: 4 }.on(0));
-        handed.sources.push(Place::Inline { bytes: 4 }.on(0));
+        handed.sources.push(SourceData::Inline { bytes: 4 }.on(0));
+        handed.sources.push(SourceData::Inline { bytes: 4 }.on(0));
         handed.inline = [7i32, 7].iter().flat_map(|number| number.to_le_bytes()).collect();
         assert_eq!(compute.execute(index(COUNT), &handed).await.unwrap(), 3);
         // The only key: its length (u16), 55h twelve times, its number, two bytes of padding.

@@ -6,8 +6,9 @@ use std::io::Write;
 
 use csd_initiator::{Address, Block, Compute, Controller, Error, Options};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::combine::{self, Piece, Place, Target, Task};
+use csd_nvme::vendor::combine::{self, Piece, Target, Task};
 use csd_nvme::vendor::execute::Output;
+use csd_nvme::vendor::location::Location;
 use csd_reactor::{Buffer, Class, block_on, spawn};
 
 use csd_tests::drive::LIMIT;
@@ -201,7 +202,7 @@ fn a_command_that_waits_takes_little() {
 fn combine(address: Address, tasks: usize, sums: u8) -> Vec<Result<u64, Error>> {
     let blocks = |slba| Piece {
         peer: 0,
-        place: Place::Blocks { nsid: 1, slba },
+        location: Location::Blocks { nsid: 1, slba },
         bytes: combine::PIECE_BYTES_MAX,
         crc32c: Some(0),
     };

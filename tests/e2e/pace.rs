@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
 use csd_nvme::kv::Key;
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 use csd_reactor::{Buffer, Class, block_on, spawn};
 
 use crate::support::data::small_i32;
@@ -119,7 +119,7 @@ fn an_execution_takes_what_its_point_says() {
         let compute = Compute::open(controller, 5).unwrap();
         let programs = compute.programs().await.unwrap();
         let count = programs.iter().position(|program| program.pid() == 1).unwrap();
-        let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 << 18 };
+        let source = SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 << 18 };
         // Type i32 and the value 7.
         let mut parameters = vec![0; 16];
         (parameters[0], parameters[8]) = (1, 7);

@@ -1,6 +1,7 @@
 //! Page lists: what a put stores, what removes take along, and lists that are damaged themselves.
 
-use csd_nvme::vendor::pages::{List, PieceKind};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::List;
 use serde_json::{Value, json};
 
 use crate::support::damage::flip_bit;
@@ -27,7 +28,7 @@ fn a_put_stores_a_checksum_of_every_page_and_a_remove_deletes_them() {
         let chunks = bytes.chunks(CHUNK).filter(|chunk| chunk.len() > page);
         sorted(chunks.flat_map(|chunk| chunk.chunks(page)).map(crc32c::crc32c).collect())
     };
-    for (on, kind) in [("kv", PieceKind::VALUES), ("block", PieceKind::BLOCKS)] {
+    for (on, kind) in [("kv", LocationKind::VALUE), ("block", LocationKind::BLOCKS)] {
         for (option, page) in [("4K", 4096), ("16K", 16 << 10)] {
             array
                 .csd(&["put", "x", "--chunk", "64K", "--on", on, "--page-bytes", option])
@@ -91,10 +92,10 @@ fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
     array.csd(&["put", "v", "--chunk", "64K"]).expect(0, &[]);
     array.csd(&["put", "b", "--chunk", "64K", "--on", "block"]).expect(0, &[]);
     let before: Vec<Vec<List>> = (0..3).map(|drive| lists(&array, drive)).collect();
-    let of = |drive: usize, kind: PieceKind| {
+    let of = |drive: usize, kind: LocationKind| {
         before[drive].iter().find(|list| list.kind == kind).expect("one of each").encode()
     };
-    let (of_values, of_blocks) = (of(0, PieceKind::VALUES), of(1, PieceKind::BLOCKS));
+    let (of_values, of_blocks) = (of(0, LocationKind::VALUE), of(1, LocationKind::BLOCKS));
     array.csd(&["array", "down"]).expect(0, &[]);
     flip(&array, 0, &of_values, of_values.len() - 5);
     flip(&array, 1, &of_blocks, 3);
@@ -122,7 +123,7 @@ fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
     }
     // With these lists pages have names again. Damage to data and list at once costs the names.
     let again = lists(&array, 0);
-    let again = again.iter().find(|list| list.kind == PieceKind::VALUES).unwrap().encode();
+    let again = again.iter().find(|list| list.kind == LocationKind::VALUE).unwrap().encode();
     array.csd(&["array", "down"]).expect(0, &[]);
     let list = List::parse(&of_blocks).unwrap();
     let crc = list.sums[16 * 3 + 9];
@@ -150,7 +151,7 @@ fn a_damaged_page_list_is_no_damage_of_the_object_and_is_made_again() {
     assert_eq!(good, [&Value::Bool(true), &Value::Bool(false)]);
     let lost = List::parse(&of_values).unwrap().pieces[0].start;
     let mut left = listed_pieces(&before[0]);
-    left.retain(|(kind, start, _)| (*kind, *start) != (PieceKind::VALUES.0, lost));
+    left.retain(|(kind, start, _)| (*kind, *start) != (LocationKind::VALUE.0, lost));
     assert_eq!(listed_pieces(&lists(&array, 0)), left);
 }
 

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use csd_initiator::{Address, Compute, Controller, Error, Kv, Options};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::combine::{Piece, Place, Target, Task};
+use csd_nvme::vendor::combine::{Piece, Target, Task};
 use csd_nvme::vendor::execute::{Output, chunk_key};
+use csd_nvme::vendor::location::Location;
 use csd_reactor::{Buffer, block_on};
 
 use crate::support::direct::on_objects;
@@ -37,7 +38,7 @@ fn add_up(array: &Array, bytes: usize, sum: u32) -> Result<u64, Error> {
     let value = |peer, number| {
         let key = *chunk_key(&PREFIX, number).padded();
         let bytes = u32::try_from(bytes).unwrap();
-        Piece { peer, place: Place::Value { nsid: 3, key }, bytes, crc32c: None }
+        Piece { peer, location: Location::Value { nsid: 3, key }, bytes, crc32c: None }
     };
     let task = Task {
         sources: vec![value(0, 1), value(1, 1)],

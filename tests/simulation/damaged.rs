@@ -11,7 +11,7 @@ use csd_kvlog::format::{HEAD_BYTES, SHARDS};
 use csd_kvlog::hint::HINT_OFFSET;
 use csd_kvlog::media::Media;
 use csd_kvlog::record::SECTOR_BYTES;
-use csd_kvlog::recover::by_lists::load;
+use csd_kvlog::recover::by_checkpoints::load;
 use csd_kvlog::recover::survey;
 use csd_reactor::{Buffer, random_u64};
 

@@ -2,7 +2,7 @@
 //! output.
 
 use csd_initiator::{Block, Controller, Kv, Memory};
-use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source, chunk_key};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData, chunk_key};
 use csd_reactor::Buffer;
 
 use csd_nvme::vendor::NSID_KV as KV_NSID;
@@ -66,17 +66,17 @@ pub async fn prepare(controller: &Controller) {
     }
 }
 
-fn blocks() -> Place {
-    Place::Blocks { nsid: 1, slba: 1, skip: 0, bytes: BYTES }
+fn blocks() -> SourceData {
+    SourceData::Blocks { nsid: 1, slba: 1, skip: 0, bytes: BYTES }
 }
 
-fn memory(start: u64, bytes: u32) -> Place {
-    Place::Memory { nsid: MEMORY_NSID, start, bytes }
+fn memory(start: u64, bytes: u32) -> SourceData {
+    SourceData::Memory { nsid: MEMORY_NSID, start, bytes }
 }
 
-fn values() -> Place {
+fn values() -> SourceData {
     let count = BYTES.div_ceil(u32::try_from(VALUE_BYTES).expect("116 KiB"));
-    Place::KvChunks { nsid: KV_NSID, prefix: prefix(1), first: 0, count, stride: 2 }
+    SourceData::KvChunks { nsid: KV_NSID, prefix: prefix(1), first: 0, count, stride: 2 }
 }
 
 fn to_memory(bytes: u32) -> Output {
@@ -111,10 +111,10 @@ fn case(
 /// Adds the digests of the input to these streams, a unit of 64 KiB each if it lies on blocks.
 fn with_digests(streams: u8, case: Case) -> Case {
     let (input, unit_bytes) = (input(), 64u32 << 10);
-    let sums = case.execution.sources.iter().flat_map(|source| match source.place {
+    let sums = case.execution.sources.iter().flat_map(|source| match source.data {
         _ if streams >> source.stream & 1 == 0 => input[..0].chunks(1),
-        Place::KvChunks { .. } => input.chunks(VALUE_BYTES),
-        Place::Blocks { .. } => input.chunks(unit_bytes as usize),
+        SourceData::KvChunks { .. } => input.chunks(VALUE_BYTES),
+        SourceData::Blocks { .. } => input.chunks(unit_bytes as usize),
         _ => input[..0].chunks(1),
     });
     let digests = Some(Digests { unit_bytes, streams, sums: sums.map(crc32c::crc32c).collect() });
@@ -144,9 +144,9 @@ pub fn verify_parameters(page_bytes: u32, unroll: u8, spacing: bool) -> Vec<u8> 
 /// Returns cases whose sources have digests.
 fn digested() -> Vec<Case> {
     let (sums, done) = ([vec![2], vec![0; 15]].concat(), Output::Completion);
-    let skipped = Place::Blocks { nsid: 1, slba: 1, skip: 12, bytes: BYTES - 12 };
+    let skipped = SourceData::Blocks { nsid: 1, slba: 1, skip: 12, bytes: BYTES - 12 };
     let mixed = vec![memory(0, 4004).into(), values().into(), skipped.into()];
-    let pair = |other: Place| vec![blocks().on(0), other.on(1)];
+    let pair = |other: SourceData| vec![blocks().on(0), other.on(1)];
     let to = to_memory(BYTES);
     vec![
         with_digests(1, case("count with digests", 1, mixed, count_parameters(500), done)),
@@ -162,14 +162,15 @@ pub fn all() -> Vec<Case> {
         [&[form, 0, 0, 0, 0, 0, 0, 0], &columns.to_le_bytes()[..]].concat()
     };
     let done = Output::Completion;
-    let skipped = Place::Blocks { nsid: 1, slba: 1, skip: 12, bytes: BYTES - 12 };
-    let odd = Place::KvChunks { nsid: KV_NSID, prefix: prefix(2), first: 0, count: 3, stride: 1 };
+    let skipped = SourceData::Blocks { nsid: 1, slba: 1, skip: 12, bytes: BYTES - 12 };
+    let odd =
+        SourceData::KvChunks { nsid: KV_NSID, prefix: prefix(2), first: 0, count: 3, stride: 1 };
     let missing =
-        Place::KvChunks { nsid: KV_NSID, prefix: prefix(3), first: 0, count: 9, stride: 1 };
-    let pair = |one: Place, other: Place| vec![one.on(0), other.on(1)];
-    let rows = |rows: Place| vec![rows.on(0), memory(VECTOR_AT, COLUMNS * 4).on(1)];
+        SourceData::KvChunks { nsid: KV_NSID, prefix: prefix(3), first: 0, count: 9, stride: 1 };
+    let pair = |one: SourceData, other: SourceData| vec![one.on(0), other.on(1)];
+    let rows = |rows: SourceData| vec![rows.on(0), memory(VECTOR_AT, COLUMNS * 4).on(1)];
     let sums = BYTES.div_ceil(COLUMNS * 4) * 4;
-    let dense = Place::Blocks { nsid: 1, slba: 1, skip: 0, bytes: BYTES / 4000 * 4000 };
+    let dense = SourceData::Blocks { nsid: 1, slba: 1, skip: 0, bytes: BYTES / 4000 * 4000 };
     let mut all = digested();
     all.extend([
         case("count of blocks", 1, vec![skipped.into()], count_parameters(500), done),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use csd_initiator::{Address, Compute, Controller, Kv, Memory, Options};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 use csd_reactor::{Class, now, spawn, timeout};
 
 use cases::{Case, MEMORY_NSID};
@@ -89,7 +89,7 @@ async fn run(
 /// Returns a long execution of count: `sources` times the whole memory.
 pub fn long(sources: usize, cores: u16) -> Execution {
     let bytes = u32::try_from(MEMORY_BYTES).unwrap();
-    let memory = Place::Memory { nsid: MEMORY_NSID, start: 0, bytes };
+    let memory = SourceData::Memory { nsid: MEMORY_NSID, start: 0, bytes };
     let sources = vec![memory.into(); sources];
     let parameters = cases::count_parameters(7);
     let output = Output::Completion;

@@ -138,7 +138,7 @@ fn a_part_that_fails_ends_the_others() {
         let compute = Compute::open(&controller, 5).unwrap();
         let mut execution = long(LONG, 4);
         // It ends within an element.
-        let rest = csd_nvme::vendor::execute::Place::Memory { nsid: 4, start: 0, bytes: 3 };
+        let rest = csd_nvme::vendor::execute::SourceData::Memory { nsid: 4, start: 0, bytes: 3 };
         execution.sources.push(rest.into());
         let error = compute.execute(0, &execution).await.unwrap_err();
         assert_eq!(error.status(), Some(csd_nvme::status::Status::SOURCE_TYPE));

@@ -29,7 +29,7 @@ use csd_bench::wire::{Single, Target};
 use csd_bench::workload::BLOCK_BYTES;
 use csd_bench::{Error, cpus, record};
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 use serde_json::json;
 
 /// Measures programs in a drive.
@@ -90,7 +90,7 @@ impl Kernel {
     }
 
     /// Returns an execution over `source`, on one core if it does not adapt.
-    fn execution(self, source: Place) -> Execution {
+    fn execution(self, source: SourceData) -> Execution {
         let plan = match self {
             Self::Count => return count(&[source], 1),
             Self::Verify => Plan::sequential(PAGE_BYTES),
@@ -139,11 +139,11 @@ fn main() -> Result<(), Error> {
 }
 
 /// Returns an execution of the count kernel (i32) over `sources` on `cores` cores of the drive.
-fn count(sources: &[Place], cores: u16) -> Execution {
+fn count(sources: &[SourceData], cores: u16) -> Execution {
     // Element type i32, equal to, six zeros, the value.
     let mut parameters = vec![1, 0, 0, 0, 0, 0, 0, 0];
     parameters.extend_from_slice(&7u64.to_le_bytes());
-    let sources = sources.iter().map(|place| (*place).into()).collect();
+    let sources = sources.iter().map(|data| (*data).into()).collect();
     Execution {
         program: csd_kernels::count::PROGRAM_ID,
         output: Output::Completion,
@@ -166,7 +166,7 @@ fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<
     fill(&target, blocks, &Stop::default())?;
     let reader = RefCell::new(Single::connect(&target)?);
     let mut runner = Single::connect(&target)?;
-    let whole = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
+    let whole = SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
     // The compute lane's thread starts with its first execution.
     let program = count(&[whole; 4], 1);
     runner.execute(&program)?;
@@ -268,7 +268,7 @@ fn worked(options: &Options, kernel: Kernel, bytes: u64) -> Result<f64, Error> {
     for at in (0..bytes).step_by(usize::try_from(EXECUTION_BYTES).expect("64 bits")) {
         let length = u32::try_from(EXECUTION_BYTES).expect("256 MiB");
         let slba = at / BLOCK_BYTES as u64;
-        let blocks = Place::Blocks { nsid: 1, slba, skip: 0, bytes: length };
+        let blocks = SourceData::Blocks { nsid: 1, slba, skip: 0, bytes: length };
         runner.execute(&kernel.execution(blocks))?;
     }
     let run = Run::new(1, start.elapsed(), None);
@@ -289,7 +289,7 @@ fn on_cores(arguments: &Arguments) -> Result<(), Error> {
     let target = Target::started(server.address);
     let runner = RefCell::new(Single::connect(&target)?);
     fill(&target, u64::from(FILLED_BYTES) / BLOCK_BYTES as u64, &Stop::default())?;
-    let sources = [Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES }; 4];
+    let sources = [SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES }; 4];
     let rate = |cores| {
         let start = Instant::now();
         for _ in 0..4 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use csd_drive::log::{Log, Record};
-use csd_reactor::Outlet;
+use csd_reactor::LineWriter;
 use serde_json::{Value, json};
 
 use crate::clock::utc;
@@ -39,17 +39,17 @@ pub(crate) fn sink(
     form: Form,
     level: Level,
     target: impl Write + Send + 'static,
-) -> io::Result<(Log, Arc<Outlet>)> {
+) -> io::Result<(Log, Arc<LineWriter>)> {
     let level = match level {
         Level::Error => csd_drive::log::Level::Error,
         Level::Warn => csd_drive::log::Level::Warn,
         Level::Info => csd_drive::log::Level::Info,
     };
     let tell = move |dropped: u64| line(form, &lost(&[("lines", dropped.to_string())]));
-    let outlet = Arc::new(Outlet::new(WAITING_BYTES_MAX, target, tell)?);
-    let lines = Arc::clone(&outlet);
+    let writer = Arc::new(LineWriter::new(WAITING_BYTES_MAX, target, tell)?);
+    let lines = Arc::clone(&writer);
     let log = Log::new(level, move |record| lines.put(&line(form, record), !record.rated));
-    Ok((log, outlet))
+    Ok((log, writer))
 }
 
 /// Returns the event that lines were dropped because the reader was too slow.

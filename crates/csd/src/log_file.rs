@@ -141,7 +141,7 @@ mod tests {
             fs::write(&path, "old\n".repeat(2000)).unwrap();
             let mut log = open(&path, files);
             let lines: Vec<String> = (0..3000).map(|i| format!("line {i:05}\n")).collect();
-            // In batches of every length, as the outlet writes them, also longer than a file.
+            // In batches of every length, as the line writer writes them, also longer than a file.
             let mut rest = lines.as_slice();
             for batch in (1..).step_by(97) {
                 let (now, later) = rest.split_at(batch.min(rest.len()));

@@ -6,7 +6,7 @@
 //!
 //! Modules:
 //!
-//! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`plain`]
+//! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`mod@escape`]
 //!   format
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
@@ -18,8 +18,8 @@
 //!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
 //!   [`program`], [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the
 //!   commands
-//! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
-//!   files
+//! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
+//!   write output files
 
 mod account;
 mod array;
@@ -33,8 +33,9 @@ mod context;
 mod drive;
 mod drive_log;
 mod drive_status;
-mod each;
+mod each_item;
 mod edges;
+mod escape;
 mod generate;
 mod get;
 mod kv;
@@ -46,7 +47,6 @@ mod object;
 mod os;
 mod pace;
 mod peers;
-mod plain;
 mod program;
 mod progress;
 mod protect;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::cli;
 use crate::cli::run::Layout;
 use crate::context::Context;
-use crate::each::each;
+use crate::each_item::each_item;
 use crate::edges;
 use crate::progress::Bar;
 use crate::protection;
@@ -30,7 +30,7 @@ use crate::units::{grouped, hex, size};
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
     match &options.words[..] {
         files if options.each => {
-            each(files, context, |file| put_file(file, None, options, context))
+            each_item(files, context, |file| put_file(file, None, options, context))
         }
         [file] => put_file(file, None, options, context),
         [file, name] => put_file(file, Some(name), options, context),
@@ -262,7 +262,7 @@ pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Fail
     };
     match &options.names[..] {
         [name] => remove(name),
-        names => each(names, context, remove),
+        names => each_item(names, context, remove),
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use csd_drive::peers::{Directory, List};
+use csd_drive::peers::{Directory, PeerList};
 
 use crate::report::Failure;
 
@@ -45,7 +45,7 @@ pub(crate) fn directory(path: &Path) -> Result<Directory, Failure> {
 }
 
 /// Reads the file, unless it is as it was.
-fn read(path: &Path, before: Stamp) -> Result<Option<(Stamp, Arc<List>)>, String> {
+fn read(path: &Path, before: Stamp) -> Result<Option<(Stamp, Arc<PeerList>)>, String> {
     let named = |why: &dyn std::fmt::Display| format!("file of peers {}: {why}", path.display());
     let file = File::open(path).map_err(|error| named(&error))?;
     // Those of the open file, not of its path.
@@ -62,7 +62,7 @@ fn read(path: &Path, before: Stamp) -> Result<Option<(Stamp, Arc<List>)>, String
     }
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| named(&error))?;
-    let list = List::parse(&text).map_err(|why| named(&why))?;
+    let list = PeerList::parse(&text).map_err(|why| named(&why))?;
     let mode = stamp.mode & 0o777;
     if list.has_secrets() && mode & NOT_OWNER != 0 {
         let why = format!("it has secrets, and others may use it (mode {mode:o}); say chmod 600");

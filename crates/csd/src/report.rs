@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use csd_store::fault::Fault;
 use serde_json::{Value, json};
 
-use crate::plain::plain_lines;
+use crate::escape::escape_lines;
 use crate::room::{describe, takes};
 
 /// Version of the JSON objects.
@@ -236,7 +236,7 @@ pub(crate) fn finish(
         Ok(report) => {
             // A run and a measurement are done for their figures.
             if !quiet || command.starts_with("run") || command.starts_with("bench") {
-                print(&plain_lines(&report.text));
+                print(&escape_lines(&report.text));
             }
             let warnings = report.warnings.iter();
             warnings
@@ -290,7 +290,7 @@ pub(crate) fn print(text: &str) {
 
 /// Prints a line to standard error, likewise, with its text escaped.
 pub(crate) fn print_error(text: &str) {
-    let _gone = writeln!(io::stderr().lock(), "{}", plain_lines(text));
+    let _gone = writeln!(io::stderr().lock(), "{}", escape_lines(text));
 }
 
 fn exit_code(outcome: &Result<Report, Failure>) -> u8 {

@@ -75,7 +75,7 @@ async fn all(
             repair(array, entry, &mut found.bad, &limits).await?;
         }
         if options.repair && !stop.get() {
-            scrub::relist(array, entry, &mut found.bad, &limits).await?;
+            scrub::replace_page_lists(array, entry, &mut found.bad, &limits).await?;
         }
         if let Some(proof) = whole.proof.as_mut().filter(|_| !stop.get()) {
             let mut of_object = scrub::prove(array, entry, &found, &limits).await?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a row is one line, even if others chose the text of its cells.
 
-use crate::plain::plain;
+use crate::escape::escape;
 
 /// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Table {
     /// If the number of cells differs from the header's.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "a cell for every column");
-        self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
+        self.rows.push(cells.iter().map(|cell| escape(cell).into_owned()).collect());
     }
 
     /// Returns the lines, without trailing spaces.
@@ -59,7 +59,7 @@ impl Table {
 /// Formats names and values, one pair per line.
 pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", plain(value))).collect()
+    rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", escape(value))).collect()
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use csd_store::atomic_file::AtomicFile;
 use csd_store::object::Sink;
-use csd_store::whole::Whole;
 
 use crate::long_file::LongFile;
 use crate::report::Failure;
@@ -28,9 +28,9 @@ enum End {
     /// Written directly: nothing to do.
     Through,
     /// A file that did not exist.
-    New(Whole),
+    New(AtomicFile),
     /// A file to replace.
-    Replace(Whole),
+    Replace(AtomicFile),
 }
 
 impl Target {
@@ -115,8 +115,8 @@ fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failu
     Ok((End::Through, Box::new(device)))
 }
 
-fn create(file: &str, path: &Path) -> Result<(Whole, File), Failure> {
-    Whole::create(path).map_err(|error| Failure::os(file, &error))
+fn create(file: &str, path: &Path) -> Result<(AtomicFile, File), Failure> {
+    AtomicFile::create(path).map_err(|error| Failure::os(file, &error))
 }
 
 /// Returns the open file of this process that `path` names, directly or by one link.

@@ -36,10 +36,10 @@ use crate::namespace::write_gate::WriteGate;
 use crate::peers::Peers;
 use crate::resources::{Expose, Resources};
 use crate::throttle::Throttle;
+use crate::transport::auth_scheduler::AuthScheduler;
 use crate::transport::budget::Budget;
 use crate::transport::connections::Connections;
-use crate::transport::newcomers::Newcomers;
-use crate::transport::turns::Turns;
+use crate::transport::unauthenticated::Unauthenticated;
 use crate::tunnel::Tunnel;
 
 /// Most bytes that one receive call of a core takes.
@@ -76,7 +76,7 @@ pub struct Shared {
     /// Limits of connections and of their memory.
     pub host_limits: HostLimits,
     /// Connections whose hosts have not authenticated themselves.
-    pub newcomers: Newcomers,
+    pub unauthenticated: Unauthenticated,
     /// Number of connections that were refused because there were too many.
     pub surplus: AtomicU64,
     /// Settings of hosts: saved features and write protection.
@@ -153,8 +153,8 @@ pub struct Core {
     pub metrics: Arc<CoreMetrics>,
     /// Connections of this core.
     pub connections: Rc<Connections>,
-    /// Turns at the computations of authentication.
-    pub turns: Rc<Turns>,
+    /// AuthScheduler at the computations of authentication.
+    pub auth_scheduler: Rc<AuthScheduler>,
     /// Memory for data between hosts and the medium.
     pub budget: Rc<Budget>,
     /// Receive buffer, used by one connection at a time.
@@ -206,7 +206,7 @@ pub async fn open(
         accepted: AtomicU64::new(0),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),
-        newcomers: Newcomers::default(),
+        unauthenticated: Unauthenticated::default(),
         surplus: AtomicU64::new(0),
         peers: resources.peers.clone().map(|list| Arc::new(Peers::new(list, &subsystem.nqn))),
         inside_only: Arc::new(inside_only(&settings)),
@@ -344,7 +344,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         metrics: shared.metrics.core(core_id().0),
         connections,
         budget: Rc::new(shared.host_limits.core_budget()),
-        turns: Rc::new(Turns::new(Arc::clone(&shared.counters[core_id().0]))),
+        auth_scheduler: Rc::new(AuthScheduler::new(Arc::clone(&shared.counters[core_id().0]))),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

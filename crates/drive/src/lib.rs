@@ -22,7 +22,6 @@
 //! - [`mod@log`], [`metrics`]: events and counts
 //! - [`check`]: the offline check of a medium
 
-mod busy;
 pub mod compute;
 pub mod config;
 pub mod controller;
@@ -44,6 +43,7 @@ mod side;
 pub mod throttle;
 pub mod transport;
 pub mod tunnel;
+mod wait_until_free;
 
 pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;

@@ -19,11 +19,11 @@ use csd_reactor::{
     timeout,
 };
 
-use crate::busy::when_free;
 use crate::config::{Config, MediaKind};
 use crate::drive::{Core, Shared};
 use crate::error::Error;
 use crate::log::Level;
+use crate::wait_until_free::wait_until_free;
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         return Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true));
     };
     if config.salvage {
-        let media = when_free(&config.log, || FileMedia::open_read_only(path)).await?;
+        let media = wait_until_free(&config.log, || FileMedia::open_read_only(path)).await?;
         return Ok((Media::File(media), false));
     }
     // Checked before the size: a mistyped name must not make a file among devices.
@@ -50,8 +50,9 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         // Impossible sizes are refused before a file is created.
         Superblock::plan(config.size_bytes, split, [0; 16])?;
     }
-    let open =
-        |direct| when_free(&config.log, move || FileMedia::open(path, config.size_bytes, direct));
+    let open = |direct| {
+        wait_until_free(&config.log, move || FileMedia::open(path, config.size_bytes, direct))
+    };
     let (file, is_new) = open(config.direct).await?;
     let block_bytes = match is_new {
         true => split.block_bytes,

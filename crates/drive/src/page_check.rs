@@ -8,7 +8,8 @@ use csd_kvlog::{Kv, Value};
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::chunk_key;
-use csd_nvme::vendor::pages::{List, NONE, PieceKind};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{List, NONE};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, Class, compute_fn};
 
@@ -50,7 +51,7 @@ pub(crate) async fn compare(
     let mut found = Differing { first: NONE, count: 0, bytes: 0 };
     let Some((piece, sums)) = list.piece(piece) else { return Ok(found) };
     let place = match list.kind {
-        PieceKind::VALUES => {
+        LocationKind::VALUE => {
             let number = u32::try_from(piece.start).map_err(|_| Status::SOURCE_MISSING)?;
             let key = chunk_key(&list.object, number);
             let value = kv.open(values(list.nsid)?, key).await?.ok_or(Status::SOURCE_MISSING)?;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::scrub::{Compared, Damage, Owner};
 use csd_nvme::vendor::NSID_OBJECTS;
-use csd_nvme::vendor::pages::{KEY_BYTES, List, PieceKind};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{KEY_BYTES, List};
 use csd_reactor::{Buffer, Class, CoreId, core_count, core_local, post, spawn};
 
 use crate::drive::{Core, Shared};
@@ -51,7 +52,7 @@ impl Owner for PageLists<'_> {
     fn checksums(&self, entry: &EntryKey, value: &Buffer) -> Option<List> {
         let list = if is_list(entry) { List::parse(value).ok()? } else { return None };
         // Values are compared with the checksums of their records.
-        (list.kind == PieceKind::BLOCKS).then_some(list)
+        (list.kind == LocationKind::BLOCKS).then_some(list)
     }
 
     async fn compare(&self, list: &List, number: usize) -> Option<Compared> {

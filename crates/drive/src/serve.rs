@@ -11,7 +11,6 @@ use csd_reactor::{
     Class, CoreId, Endpoint, JoinHandle, Listener, spawn, stop_requested, yield_now,
 };
 
-use crate::busy::when_free;
 use crate::config::Config;
 use crate::drive::{open, start_all};
 use crate::error::Error;
@@ -21,6 +20,7 @@ use crate::metrics;
 use crate::scrub;
 use crate::side::Side;
 use crate::transport::accept::{accept, accept_on};
+use crate::wait_until_free::wait_until_free;
 
 /// Facts about a drive that hosts can connect to.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ async fn listen(
             Error::Listen { option, address, source }
         })
     };
-    when_free(log, bind).await
+    wait_until_free(log, bind).await
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts

@@ -16,7 +16,7 @@ use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS};
 use csd_nvme::nvm;
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 use csd_nvme::wire::text_of;
 use csd_reactor::{Buffer, Class, JoinHandle, sleep, spawn, timeout};
 
@@ -234,7 +234,7 @@ fn programs_and_executions() {
             let told: Vec<_> = programs.iter().map(|program| program.pid()).collect();
             assert_eq!(told, [1, 7]);
             assert_eq!(text_of(&programs[0].name()), Some("count"));
-            let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
+            let source = SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
             let execution = Execution {
                 program: 7,
                 output: Output::Completion,

@@ -15,7 +15,7 @@ use crate::format::{self, FEATURE_MARK, SHARDS, Superblock};
 use crate::mark::Mark;
 use crate::media::Media;
 use crate::record::{EntryKey, Place, RECORDS_OFFSET, Record};
-use crate::recover::by_lists::load;
+use crate::recover::by_checkpoints::load;
 use crate::recover::by_mark;
 use crate::recover::{Found, check_seals};
 use crate::segments::Segments;

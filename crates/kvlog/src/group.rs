@@ -13,9 +13,9 @@ use csd_reactor::Buffer;
 use crate::checkpoint::{Checkpoint, ENTRY_BYTES_MAX, Listing};
 use crate::hint::SHORT_GROUP_BYTES;
 use crate::record::{EntryKey, PAGE_BYTES, Place, RECORD_ALIGNMENT, Record, RecordHeader};
+use crate::segment_tail::{SegmentTail, final_bytes};
 use crate::segments::Segments;
 use crate::shard::{Append, Change, Location};
-use crate::tail::{Tail, final_bytes};
 
 /// A group takes no more records when it has reached this many bytes.
 const GROUP_BYTES: u64 = 8 << 20;
@@ -62,7 +62,7 @@ impl Group {
     pub(crate) fn new(
         segments: &Segments,
         (segment, sequence, start): (u32, u64, u64),
-        tail: &Tail,
+        tail: &SegmentTail,
     ) -> Self {
         let page = tail.page.as_deref().unwrap_or(&[]);
         let mut group = Self {

@@ -16,9 +16,9 @@ use crate::checkpoint::Checkpoint;
 use crate::error::{Access, MediaError};
 use crate::hint::HINT_OFFSET;
 use crate::record::{PAGE_BYTES, Place, RECORDS_OFFSET, SECTOR_BYTES, Seal, SegmentHeader};
+use crate::segment_tail::SegmentTail;
 use crate::segments::Need;
 use crate::shard::{Segment, Shard};
-use crate::tail::Tail;
 
 /// Pause between two looks at whether the last group is durable when the drive stops.
 const STOP_PAUSE: Duration = Duration::from_millis(1);
@@ -73,7 +73,7 @@ impl Shard {
         let header = SegmentHeader::encode(&self.segments.uuid, sequence, self.number);
         let segment = Segment { sequence, filled: RECORDS_OFFSET, ..Segment::default() };
         self.owned.borrow_mut().insert(number, segment);
-        *self.tail.borrow_mut() = Tail::empty();
+        *self.tail.borrow_mut() = SegmentTail::empty();
         // Header and hint in one write.
         let mut pages = header.as_bytes().to_vec();
         if self.has_hints() {

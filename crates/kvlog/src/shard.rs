@@ -24,8 +24,8 @@ use crate::index::Index;
 use crate::log_positions::Ends;
 use crate::media::{Media, Syncer};
 use crate::record::{EntryKey, footprint};
+use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
-use crate::tail::Tail;
 
 /// Location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +200,7 @@ pub struct Shard {
     pub(crate) index: RefCell<BTreeMap<u16, Index>>,
     pub(crate) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(crate) open: Cell<Option<u32>>,
-    pub(crate) tail: RefCell<Tail>,
+    pub(crate) tail: RefCell<SegmentTail>,
     // True if the open segment still has the seal that it got when the drive stopped.
     pub(crate) has_stop_seal: Cell<bool>,
     // Segment that is being sealed, and its valid bytes. No other segment begins before its seal is

@@ -7,7 +7,8 @@ mod common;
 use common::{folder, invalid, unhex};
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::combine::{Answers, Guard, Piece, Place, Stored, Target, Task};
+use csd_nvme::vendor::combine::{Answers, Guard, Piece, Stored, Target, Task};
+use csd_nvme::vendor::location::Location;
 use toml::{Table, Value};
 
 fn read(name: &str) -> (Vec<u8>, Table) {
@@ -23,12 +24,14 @@ fn number<T: TryFrom<i64>>(value: &Value) -> T {
 
 fn piece(fields: &Value) -> Piece {
     let nsid = number(&fields["nsid"]);
-    let place = match fields.get("key") {
-        Some(key) => Place::Value { nsid, key: unhex(key.as_str().unwrap()).try_into().unwrap() },
-        None => Place::Blocks { nsid, slba: number(&fields["slba"]) },
+    let location = match fields.get("key") {
+        Some(key) => {
+            Location::Value { nsid, key: unhex(key.as_str().unwrap()).try_into().unwrap() }
+        }
+        None => Location::Blocks { nsid, slba: number(&fields["slba"]) },
     };
     let crc32c = fields.get("crc32c").map(number);
-    Piece { peer: number(&fields["peer"]), place, bytes: number(&fields["bytes"]), crc32c }
+    Piece { peer: number(&fields["peer"]), location, bytes: number(&fields["bytes"]), crc32c }
 }
 
 fn task(fields: &Table) -> Task {

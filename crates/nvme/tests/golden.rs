@@ -6,7 +6,7 @@ mod common;
 
 use common::{files, invalid, unhex};
 use csd_nvme::kv::Key;
-use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData};
 
 fn number(fields: &toml::Table, key: &str) -> u32 {
     u32::try_from(fields[key].as_integer().unwrap()).unwrap()
@@ -23,34 +23,36 @@ fn prefix(fields: &toml::Table) -> [u8; 12] {
 fn source(fields: &toml::Table) -> Source {
     let small = |key: &str| number(fields, key);
     let nsid = fields.get("nsid").map_or(0, |_| small("nsid"));
-    let place = match fields["kind"].as_str().unwrap() {
-        "kv-chunks" => Place::KvChunks {
+    let data = match fields["kind"].as_str().unwrap() {
+        "kv-chunks" => SourceData::KvChunks {
             nsid,
             prefix: prefix(fields),
             first: small("first"),
             count: small("count"),
             stride: small("stride"),
         },
-        "kv-tail" => Place::KvTail {
+        "kv-tail" => SourceData::KvTail {
             nsid,
             prefix: prefix(fields),
             number: small("number"),
             skip: small("skip"),
         },
-        "keys" => Place::Keys {
+        "keys" => SourceData::Keys {
             nsid,
             from: fields.get("from").map(|key| Key::new(&unhex(key.as_str().unwrap())).unwrap()),
         },
-        "inline" => Place::Inline { bytes: small("bytes") },
-        "memory" => Place::Memory { nsid, start: long(fields, "start"), bytes: small("bytes") },
-        _ => Place::Blocks {
+        "inline" => SourceData::Inline { bytes: small("bytes") },
+        "memory" => {
+            SourceData::Memory { nsid, start: long(fields, "start"), bytes: small("bytes") }
+        }
+        _ => SourceData::Blocks {
             nsid,
             slba: long(fields, "slba"),
             skip: small("skip"),
             bytes: small("bytes"),
         },
     };
-    place.on(fields.get("stream").map_or(0, |_| u8::try_from(small("stream")).unwrap()))
+    data.on(fields.get("stream").map_or(0, |_| u8::try_from(small("stream")).unwrap()))
 }
 
 fn output(fields: Option<&toml::Value>) -> Output {

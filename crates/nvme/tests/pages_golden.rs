@@ -5,7 +5,8 @@
 mod common;
 
 use common::{folder, invalid, unhex};
-use csd_nvme::vendor::pages::{List, Piece, PieceKind};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{List, Piece};
 use toml::{Table, Value};
 
 fn number<T: TryFrom<i64>>(value: &Value) -> T {
@@ -31,7 +32,7 @@ fn golden_lists_parse_to_their_fields_and_encode_to_their_bytes() {
         let stated = fields["sums"].as_array().unwrap();
         assert_eq!(stated.iter().map(number).collect::<Vec<u32>>(), sums, "{name}");
         let object = unhex(fields["object"].as_str().unwrap()).try_into().unwrap();
-        let (kind, nsid) = (PieceKind(number(&fields["kind"])), number(&fields["nsid"]));
+        let (kind, nsid) = (LocationKind(number(&fields["kind"])), number(&fields["nsid"]));
         let expected = List { kind, nsid, page_bytes, object, pieces, sums };
         assert_eq!(List::parse(&bytes).as_ref(), Ok(&expected), "{name}");
         assert_eq!(expected.encode(), bytes, "{name}");

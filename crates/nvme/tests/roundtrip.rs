@@ -7,7 +7,7 @@ use csd_nvme::log::GetLogPage;
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{DIGESTS_MAX, Digests, Execution, Output, Place, Source};
+use csd_nvme::vendor::execute::{DIGESTS_MAX, Digests, Execution, Output, Source, SourceData};
 use csd_nvme::{compute, fabrics, log, memory};
 use proptest::prelude::*;
 
@@ -21,21 +21,27 @@ fn source() -> impl Strategy<Value = Source> {
     let blocks = (any::<u32>(), any::<u64>(), 0u32..4096, 1u32..1 << 24);
     let memory = (any::<u32>(), any::<u64>(), 1u32..1 << 24);
     let tail = (any::<u32>(), any::<[u8; 12]>(), any::<u32>(), 1u32..);
-    let place = prop_oneof![
-        tail.prop_map(|(nsid, prefix, number, skip)| Place::KvTail { nsid, prefix, number, skip }),
-        (1u32..50).prop_map(|bytes| Place::Inline { bytes }),
-        (any::<u32>(), prop::option::of(key())).prop_map(|(nsid, from)| Place::Keys { nsid, from }),
-        chunks.prop_map(|(nsid, prefix, first, count, stride)| Place::KvChunks {
+    let data = prop_oneof![
+        tail.prop_map(|(nsid, prefix, number, skip)| SourceData::KvTail {
+            nsid,
+            prefix,
+            number,
+            skip
+        }),
+        (1u32..50).prop_map(|bytes| SourceData::Inline { bytes }),
+        (any::<u32>(), prop::option::of(key()))
+            .prop_map(|(nsid, from)| SourceData::Keys { nsid, from }),
+        chunks.prop_map(|(nsid, prefix, first, count, stride)| SourceData::KvChunks {
             nsid,
             prefix,
             first,
             count,
             stride
         }),
-        blocks.prop_map(|(nsid, slba, skip, bytes)| Place::Blocks { nsid, slba, skip, bytes }),
-        memory.prop_map(|(nsid, start, bytes)| Place::Memory { nsid, start, bytes }),
+        blocks.prop_map(|(nsid, slba, skip, bytes)| SourceData::Blocks { nsid, slba, skip, bytes }),
+        memory.prop_map(|(nsid, start, bytes)| SourceData::Memory { nsid, start, bytes }),
     ];
-    (0u8..8, place).prop_map(|(stream, place)| place.on(stream))
+    (0u8..8, data).prop_map(|(stream, data)| data.on(stream))
 }
 
 fn output() -> impl Strategy<Value = Output> {
@@ -111,8 +117,8 @@ proptest! {
                   digests in prop::option::of((4096u32..=8 << 20, any::<u8>())),
                   sources in prop::collection::vec(source(), 1..8),
                   parameters in prop::collection::vec(any::<u8>(), 0..100)) {
-        let inline_bytes = sources.iter().map(|source| match source.place {
-            Place::Inline { bytes } => bytes as usize,
+        let inline_bytes = sources.iter().map(|source| match source.data {
+            SourceData::Inline { bytes } => bytes as usize,
             _ => 0,
         });
         let inline = (0..inline_bytes.sum()).map(|at| at.to_le_bytes()[0]).collect();

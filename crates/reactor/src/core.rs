@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::Backend;
-use crate::busy::{BusyTimes, Meter};
+use crate::busy_times::{BusyTimes, Meter};
 use crate::class::Class;
 pub use crate::core_id::{CoreGone, CoreId};
 use crate::instant::Instant;

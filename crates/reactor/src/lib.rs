@@ -14,18 +14,18 @@
 //! | module | what it is |
 //! |---|---|
 //! | `config`, `runtime` | threads, and the loop of a real core |
-//! | `idling` | the wait of a real core |
+//! | `idle_wait` | the wait of a real core |
 //! | `core`, `core_id` | a core's state; spawning, posting, calling; its number |
 //! | `task`, `ready` | the slab of tasks, their wakers and handles; the ready queue |
 //! | `class` | priority classes of tasks and jobs |
 //! | `instant`, `time`, `timer` | points in time, the clock, timers |
 //! | `mailbox`, `oneshot` | messages and answers between threads |
 //! | `door` | requests to a core from threads that are no core |
-//! | `busy` | a core's counters |
+//! | `busy_times` | a core's counters |
 //! | `sync` | notify, semaphore, channels, all within a core |
 //! | `pool` | a connection's commands in flight |
 //! | `endpoint`, `net`, `file` | sockets and their addresses, by readiness; files by completion |
-//! | `outlet` | lines to a writer that may block, such as a log's |
+//! | `line_writer` | lines to a writer that may block, such as a log's |
 //! | `mapped` | memory that pages to a file, for measuring |
 //! | `ublk` | block devices of this machine that the process answers for |
 //! | `compute_thread` | computation on threads next to the reactor |
@@ -34,7 +34,7 @@
 
 mod backend;
 
-mod busy;
+mod busy_times;
 mod class;
 mod compute_thread;
 mod config;
@@ -43,14 +43,14 @@ mod core_id;
 mod door;
 mod endpoint;
 mod file;
-mod idling;
+mod idle_wait;
 mod instant;
 mod join;
+mod line_writer;
 mod mailbox;
 mod mapped;
 mod net;
 mod oneshot;
-mod outlet;
 mod pool;
 mod ready;
 mod runtime;
@@ -63,7 +63,7 @@ mod ublk;
 
 pub use backend::thread::{lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
-pub use busy::BusyTimes;
+pub use busy_times::BusyTimes;
 pub use class::Class;
 pub use compute_thread::{
     Compute, ComputeFailed, Job, Progress, Single, compute, compute_fn, compute_long,
@@ -79,9 +79,9 @@ pub use endpoint::Endpoint;
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
 pub use join::{join, race};
+pub use line_writer::LineWriter;
 pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
-pub use outlet::Outlet;
 pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};
 pub use sync::{Acquire, Notify, Semaphore, SemaphorePermit, channel};

@@ -24,7 +24,7 @@ use crate::class::Class;
 use crate::compute_thread::ComputeThreads;
 use crate::config::Config;
 use crate::core::{Core, CoreId, Entered};
-use crate::idling::{Idling, guard_compute};
+use crate::idle_wait::{IdleWait, guard_compute};
 use crate::mailbox::Shared;
 use crate::ready::YIELDING;
 
@@ -256,12 +256,12 @@ where
         *slot.borrow_mut() = Some(value);
     };
     core.spawn(Class::System, Box::pin(task));
-    let mut idling = Idling::new(config.spin_us);
+    let mut idle_wait = IdleWait::new(config.spin_us);
     while output.borrow().is_none() {
         if runtime.failed.load(Ordering::Relaxed) {
             return Err(Ended::TornDown);
         }
-        turn(&core, &mut idling, &|| output.borrow().is_some()).map_err(Ended::Backend)?;
+        turn(&core, &mut idle_wait, &|| output.borrow().is_some()).map_err(Ended::Backend)?;
     }
     core.flush_messages();
     closing.orderly = true;
@@ -295,7 +295,7 @@ fn make_backend(
 const SLICE_NS: u64 = 10_000;
 
 /// Runs one turn of the loop; does not wait once the main future is done.
-fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
+fn turn(core: &Core, idle_wait: &mut IdleWait, done: &dyn Fn() -> bool) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
     let mut now_ns = None;
@@ -308,29 +308,29 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     }
     core.read_messages(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
-    if core.ready.prompt() > 0 && !idling.poll_is_due(now_ns) {
+    if core.ready.prompt() > 0 && !idle_wait.poll_is_due(now_ns) {
         return Ok(());
     }
     guard_compute(core);
     // Answers leave here, before anything that yields to hosts runs.
     core.backend.poll(Some(0))?;
     let polled_ns = core.backend.now().ns();
-    idling.polled(polled_ns);
+    idle_wait.polled(polled_ns);
     core.meter.charge_until(polled_ns, Class::System);
-    run_yielding(core, idling);
+    run_yielding(core, idle_wait);
     if core.ready.all() > 0 || core.shared.is_pending() {
         return Ok(());
     }
-    idling.wait(core)
+    idle_wait.wait(core)
 }
 
 /// Polls tunnel tasks and then background ones, each for up to a slice of time; defers them by one
 /// turn if a foreground task is ready.
-fn run_yielding(core: &Core, idling: &mut Idling) {
+fn run_yielding(core: &Core, idle_wait: &mut IdleWait) {
     let prompt = core.ready.prompt();
     let waiting = core.ready.all() > prompt;
-    idling.others_wait = waiting && prompt > 0 && !idling.others_wait;
-    if idling.others_wait {
+    idle_wait.others_wait = waiting && prompt > 0 && !idle_wait.others_wait;
+    if idle_wait.others_wait {
         return;
     }
     YIELDING.into_iter().for_each(|class| run_slice(core, class));

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use csd_initiator::Memory;
 use csd_kernels::kernel::{Answer, Position};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Digests, Execution, Place, Source};
+use csd_nvme::vendor::execute::{Digests, Execution, Source, SourceData};
 use csd_reactor::now;
 use csd_store::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use csd_store::catalogue::{Entry, Placement};
@@ -152,14 +152,14 @@ fn sources(
             Some(part) => part_run(entry, part),
         };
         let Some(run) = run else { continue };
-        let places = places(entry, block_bytes, taken.member, &run);
-        sources.extend(places.into_iter().map(|place| place.on(stream)));
+        let read = sources_of(entry, block_bytes, taken.member, &run);
+        sources.extend(read.into_iter().map(|data| data.on(stream)));
         add_sums(&mut digests, stream, entry, &run);
     }
     if !context.vector.is_empty() {
         let bytes = u32::try_from(context.vector.len()).expect("checked when the job was made");
         let (nsid, start) = (MEMORY_NSID, 0);
-        sources.push(Place::Memory { nsid, start, bytes }.on(1));
+        sources.push(SourceData::Memory { nsid, start, bytes }.on(1));
     }
     (sources, some(digests))
 }
@@ -198,23 +198,28 @@ pub(crate) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
     Some(Run { locals, first: chunks.start, number, stride: 1, part: Some(part) })
 }
 
-/// Returns the places of the chunks of a run on their drive.
-pub(crate) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
+/// Returns the chunks of a run on their drive as data of sources.
+pub(crate) fn sources_of(
+    entry: &Entry,
+    block_bytes: u32,
+    member: usize,
+    run: &Run,
+) -> Vec<SourceData> {
     let Placement::Block(extents) = &entry.placement else {
         let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
         let count = run.locals.end - run.locals.start;
         let (first, stride) = (run.number, run.stride);
-        return vec![Place::KvChunks { nsid, prefix, first, count, stride }];
+        return vec![SourceData::KvChunks { nsid, prefix, first, count, stride }];
     };
     let start = u64::from(run.locals.start) * u64::from(entry.chunk_bytes);
     let ranges = byte_ranges(&extents[member], start, entry_bytes(entry, run));
-    let place = |(offset, bytes)| Place::Blocks {
+    let data = |(offset, bytes)| SourceData::Blocks {
         nsid: BLOCK_NSID,
         slba: offset / u64::from(block_bytes),
         skip: 0, // chunks and units are whole blocks
         bytes: u32::try_from(bytes).expect("at most 256 MiB"),
     };
-    ranges.into_iter().map(place).collect()
+    ranges.into_iter().map(data).collect()
 }
 
 #[cfg(test)]
@@ -256,21 +261,21 @@ mod tests {
     #[test]
     fn a_range_of_values_is_first_count_and_stride() {
         let entry = entry(Placement::Kv);
-        let expected = Place::KvChunks {
+        let expected = SourceData::KvChunks {
             nsid: OBJECTS_NSID,
             prefix: [0x81; 12],
             first: 7, // member 0 holds chunks 1, 3, 5, 7, ...
             count: 6,
             stride: 2,
         };
-        assert_eq!(places(&entry, 4096, 0, &run(&entry, 3..9)), [expected]);
+        assert_eq!(sources_of(&entry, 4096, 0, &run(&entry, 3..9)), [expected]);
     }
 
     #[test]
     fn a_range_of_blocks_follows_the_extents_and_ends_with_the_object() {
         let extents: Vec<Extents> = vec![vec![(2, 1), (9, 2)], vec![(0, 3)]];
         let entry = entry(Placement::Block(extents));
-        let block = |offset: u64, bytes| Place::Blocks {
+        let block = |offset: u64, bytes| SourceData::Blocks {
             nsid: BLOCK_NSID,
             slba: offset / 4096,
             skip: 0,
@@ -278,6 +283,6 @@ mod tests {
         };
         // Chunks 15, 17, ... 39: the eighth of unit 2, then 11 whole ones and 400 bytes of unit 9.
         let expected = [block(23 << 20, 1 << 20), block(72 << 20, (11 << 20) + 400)];
-        assert_eq!(places(&entry, 4096, 0, &run(&entry, 7..20)), expected);
+        assert_eq!(sources_of(&entry, 4096, 0, &run(&entry, 7..20)), expected);
     }
 }

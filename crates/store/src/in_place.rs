@@ -2,7 +2,7 @@
 
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 
 use crate::array::{Drive, OBJECTS_NSID};
 use crate::catalogue::ObjectId;
@@ -44,14 +44,14 @@ pub async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
 pub(crate) async fn execute(
     drive: &Drive,
     (index, program): (u16, u64),
-    places: Vec<Place>,
+    sources: Vec<SourceData>,
     parameters: Vec<u8>,
     output: Output,
 ) -> Result<Result<u64, Unreadable>, Error> {
     let execution = Execution {
         program,
         output,
-        sources: places.into_iter().map(Into::into).collect(),
+        sources: sources.into_iter().map(Into::into).collect(),
         inline: Vec::new(),
         digests: None,
         parameters,
@@ -77,9 +77,9 @@ pub(crate) async fn verify(
     drive: &Drive,
     index: u16,
     page_bytes: u32,
-    places: Vec<Place>,
+    sources: Vec<SourceData>,
 ) -> Result<Result<u64, Unreadable>, Error> {
-    execute(drive, (index, verify::PROGRAM_ID), places, pages_of(page_bytes), Output::Completion)
+    execute(drive, (index, verify::PROGRAM_ID), sources, pages_of(page_bytes), Output::Completion)
         .await
 }
 
@@ -92,12 +92,12 @@ pub(crate) async fn verify(
 pub(crate) async fn sums(
     drive: &Drive,
     (index, page_bytes): (u16, u32),
-    places: Vec<Place>,
+    sources: Vec<SourceData>,
     (object, first): (ObjectId, u32),
 ) -> Result<Result<u64, Unreadable>, Error> {
     let (nsid, prefix, chunk_bytes) = (OBJECTS_NSID, object.0, SUMS_BYTES);
     let output = Output::KvChunks { nsid, prefix, first, stride: 1, chunk_bytes };
-    execute(drive, (index, verify::PROGRAM_ID), places, pages_of(page_bytes), output).await
+    execute(drive, (index, verify::PROGRAM_ID), sources, pages_of(page_bytes), output).await
 }
 
 /// Returns the parameters of `verify` over pages of this size.

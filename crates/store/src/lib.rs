@@ -18,9 +18,10 @@
 //! - [`mod@scrub`]: drives that check the chunks of objects
 //! - [`mod@repair`]: lost pieces of protected objects, computed and stored again
 //! - [`error`](mod@error), [`fault`]: errors, and the party at fault
-//! - [`whole`]: files that appear atomically
+//! - [`atomic_file`]: files that appear atomically
 
 pub mod array;
+pub mod atomic_file;
 pub mod catalogue;
 pub mod error;
 pub mod extent;
@@ -40,7 +41,6 @@ pub mod scrub;
 pub mod source;
 mod sweep;
 pub mod unwritten;
-pub mod whole;
 
 pub use csd_initiator::Options;
 pub use csd_kernels::ElementType;

@@ -1,11 +1,10 @@
-//! Chunks and parity pieces at their places on drives.
+//! Chunks and parity pieces at their locations on drives.
 
 use std::time::Duration;
 
 use csd_nvme::status::Status;
-use csd_nvme::vendor::combine;
-use csd_nvme::vendor::execute::{Place, chunk_key};
-use csd_nvme::vendor::pages::PieceKind;
+use csd_nvme::vendor::execute::chunk_key;
+use csd_nvme::vendor::location::{Location, LocationKind};
 use csd_reactor::{Buffer, Instant};
 
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
@@ -14,7 +13,7 @@ use crate::error::Error;
 use crate::extent::byte_ranges;
 use crate::layout::Layout;
 
-/// Place of a piece on its drive.
+/// Location of a piece on its drive, as the store computes it: before it knows the drive's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spot {
     /// A value in the objects' namespace, by the two parts of its key.
@@ -29,7 +28,7 @@ impl Spot {
         matches!(self, Self::Blocks(_))
     }
 
-    /// Returns the place of a chunk of an object, which has this layout, on its drive.
+    /// Returns the location of a chunk of an object, which has this layout, on its drive.
     pub(crate) fn of_chunk(entry: &Entry, layout: &Layout, chunk: u32) -> Self {
         let Placement::Block(extents) = &entry.placement else {
             return Self::Value(entry.id, layout.number(chunk));
@@ -66,8 +65,8 @@ impl Spot {
         }
     }
 
-    /// Writes a piece to its place, of blocks with zeros up to the end of the last one. A piece on
-    /// blocks is durable afterwards if `is_durable`, a value always.
+    /// Writes a piece to its location, of blocks with zeros up to the end of the last one. A piece
+    /// on blocks is durable afterwards if `is_durable`, a value always.
     ///
     /// # Errors
     /// A failed command.
@@ -92,37 +91,22 @@ impl Spot {
     }
 
     /// Returns kind, namespace, identifier and start by which page lists of an object name a piece.
-    pub(crate) fn listed(self, object: ObjectId) -> (PieceKind, u32, ObjectId, u64) {
+    pub(crate) fn listed(self, object: ObjectId) -> (LocationKind, u32, ObjectId, u64) {
         match self {
-            Self::Value(id, number) => (PieceKind::VALUES, OBJECTS_NSID, id, number.into()),
-            Self::Blocks(start) => (PieceKind::BLOCKS, BLOCK_NSID, object, start),
+            Self::Value(id, number) => (LocationKind::VALUE, OBJECTS_NSID, id, number.into()),
+            Self::Blocks(start) => (LocationKind::BLOCKS, BLOCK_NSID, object, start),
         }
     }
 
-    /// Returns a piece of `bytes` bytes as a source of an execution.
-    pub(crate) fn place(self, bytes: u32, block_bytes: u32) -> Place {
+    /// Returns the location in the units of commands, on a drive whose blocks have this size.
+    pub(crate) fn location(self, block_bytes: u32) -> Location {
         match self {
-            Self::Value(id, first) => {
-                Place::KvChunks { nsid: OBJECTS_NSID, prefix: id.0, first, count: 1, stride: 1 }
+            Self::Value(id, number) => {
+                Location::Value { nsid: OBJECTS_NSID, key: *chunk_key(&id.0, number).padded() }
             }
-            Self::Blocks(start) => Place::Blocks {
-                nsid: BLOCK_NSID,
-                slba: start / u64::from(block_bytes),
-                skip: 0, // chunks begin with a block
-                bytes,
-            },
-        }
-    }
-
-    /// Returns the place as tasks of the program `combine` name it.
-    pub(crate) fn combined(self, block_bytes: u32) -> combine::Place {
-        match self {
-            Self::Value(id, number) => combine::Place::Value {
-                nsid: OBJECTS_NSID,
-                key: *chunk_key(&id.0, number).padded(),
-            },
+            // Pieces begin with a block.
             Self::Blocks(start) => {
-                combine::Place::Blocks { nsid: BLOCK_NSID, slba: start / u64::from(block_bytes) }
+                Location::Blocks { nsid: BLOCK_NSID, slba: start / u64::from(block_bytes) }
             }
         }
     }
@@ -134,7 +118,7 @@ pub(crate) fn verified(sums: &[u32]) -> u64 {
     u64::from(crc32c::crc32c(&bytes)) | (sums.len() as u64) << 32
 }
 
-/// Returns true if a drive says that it cannot read the medium at a place.
+/// Returns true if a drive says that it cannot read the medium there.
 pub fn is_damage(status: Option<Status>) -> bool {
     matches!(status, Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR))
 }

@@ -287,7 +287,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
         let of_repair = no_limits(repair::On::default());
         repair::repair(array, std::slice::from_ref(&entry), &of_repair).await.ok()?;
         scrub::mark_repaired(array, &entry, &mut bad, &limits).await.ok()?;
-        scrub::relist(array, &entry, &mut bad, &limits).await.ok()?;
+        scrub::replace_page_lists(array, &entry, &mut bad, &limits).await.ok()?;
         let is_target = |bad: &&Bad| flipped.iter().any(|target| is_of(bad, target));
         let left = bad.iter().filter(is_target).find(|bad| !bad.repaired);
         wrong.extend(left.map(|bad| format!("not repaired: {bad:?}")));

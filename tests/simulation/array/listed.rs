@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use csd_nvme::vendor::pages::{KEY_BYTES, List, PieceKind};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{KEY_BYTES, List};
 use csd_store::catalogue::{Entry, Placement};
 
 use super::medium::AtRest;
@@ -20,14 +21,14 @@ fn place(entry: &Entry, sound: &Sound, stripe: u32, piece: usize) -> Option<Plac
         let key = entry.parity_key(stripe, parity)?;
         let (id, number) = key.as_bytes().split_first_chunk()?;
         let number = u32::from_be_bytes(number.try_into().ok()?);
-        return Some((drive, PieceKind::VALUES.0, *id, number.into()));
+        return Some((drive, LocationKind::VALUE.0, *id, number.into()));
     }
     let chunk = sound.stripes.chunks(stripe)[piece];
     let Placement::Block(extents) = &entry.placement else {
-        return Some((drive, PieceKind::VALUES.0, entry.id.0, chunk.into()));
+        return Some((drive, LocationKind::VALUE.0, entry.id.0, chunk.into()));
     };
     let start = first_byte(&entry.layout(), extents, chunk);
-    Some((drive, PieceKind::BLOCKS.0, entry.id.0, start))
+    Some((drive, LocationKind::BLOCKS.0, entry.id.0, start))
 }
 
 /// Returns what is wrong with the lists of a protected object, and the number of sound pieces that

@@ -52,7 +52,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::peers::{Directory, List};
+use csd_drive::peers::{Directory, PeerList};
 use csd_drive::transport::accept;
 use csd_drive::{Resources, drive};
 use csd_initiator::Address;
@@ -90,7 +90,7 @@ pub fn address(index: usize) -> Address {
 /// Returns the resources of a drive: all drives are peers.
 fn resources() -> Resources {
     let lines = (0..DRIVES).map(|index| format!("peer {}\n", address(index)));
-    let list = List::parse(&lines.collect::<String>()).unwrap();
+    let list = PeerList::parse(&lines.collect::<String>()).unwrap();
     Resources { peers: Some(Directory::fixed(list)), ..Resources::default() }
 }
 

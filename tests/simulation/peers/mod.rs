@@ -19,15 +19,16 @@ use std::time::Duration;
 
 use csd_drive::Resources;
 use csd_drive::drive;
-use csd_drive::peers::{Directory, List};
+use csd_drive::peers::{Directory, PeerList};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options, Secret};
 use csd_kvlog::format::Split;
 use csd_kvlog::media::{Media, Volatile, VolatileConfig};
 use csd_nvme::auth::{Hash, Offer};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::combine::{Answers, Piece, Place, Target, Task};
+use csd_nvme::vendor::combine::{Answers, Piece, Target, Task};
 use csd_nvme::vendor::execute::{Output, chunk_key};
+use csd_nvme::vendor::location::Location;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_OBJECTS};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Buffer, Class, CoreId, Listener, spawn};
@@ -55,19 +56,19 @@ fn address(index: usize) -> Address {
 }
 
 /// Returns the list of a drive, with a secret of this byte for each drive.
-fn list(secrets: [Option<u8>; 3]) -> List {
+fn list(secrets: [Option<u8>; 3]) -> PeerList {
     let line = |(index, byte): (usize, Option<u8>)| {
         let secret = byte.map(|byte| Secret::new(Some(Hash::Sha256), &[byte; 32]).unwrap());
         let secret = secret.map_or_else(String::new, |secret| secret.to_text().to_string());
         format!("peer {} {secret}\n", address(index))
     };
-    List::parse(&secrets.into_iter().enumerate().map(line).collect::<String>()).unwrap()
+    PeerList::parse(&secrets.into_iter().enumerate().map(line).collect::<String>()).unwrap()
 }
 
 struct Drive {
     machine: MachineId,
     disk: Arc<Volatile>,
-    list: List,
+    list: PeerList,
     is_formatted: Rc<Cell<bool>>,
     /// True once hosts can connect.
     is_up: Rc<Cell<bool>>,
@@ -83,11 +84,11 @@ struct Fleet {
 
 impl Fleet {
     /// Starts the drives, each with its list.
-    fn new(seed: u64, lists: impl Fn(usize) -> List) -> Self {
+    fn new(seed: u64, lists: impl Fn(usize) -> PeerList) -> Self {
         Self::with_offer(seed, lists, Offer::default())
     }
 
-    fn with_offer(seed: u64, lists: impl Fn(usize) -> List, offer: Offer) -> Self {
+    fn with_offer(seed: u64, lists: impl Fn(usize) -> PeerList, offer: Offer) -> Self {
         let world = World::new(seed, WorldConfig::default());
         let drive = |index: usize| Drive {
             machine: world.machine(&nqn(index), ip(index), 1 + index % 2),
@@ -164,12 +165,12 @@ fn key(number: u32) -> [u8; 16] {
 
 /// A value of the objects' namespace on the drive that is number `peer` of a task.
 fn value(peer: u8, number: u32, bytes: usize) -> Piece {
-    let place = Place::Value { nsid: NSID_OBJECTS, key: key(number) };
-    Piece { peer, place, bytes: u32::try_from(bytes).unwrap(), crc32c: None }
+    let location = Location::Value { nsid: NSID_OBJECTS, key: key(number) };
+    Piece { peer, location, bytes: u32::try_from(bytes).unwrap(), crc32c: None }
 }
 
 fn blocks(peer: u8, slba: u64, bytes: usize) -> Piece {
-    Piece { place: Place::Blocks { nsid: NSID_BLOCK, slba }, ..value(peer, 0, bytes) }
+    Piece { location: Location::Blocks { nsid: NSID_BLOCK, slba }, ..value(peer, 0, bytes) }
 }
 
 fn options() -> Options {

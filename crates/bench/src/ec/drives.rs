@@ -11,7 +11,7 @@ use csd_client::Address;
 use csd_initiator::{Block, Compute, Controller, Memory, NamespaceKind, Options};
 use csd_kernels::encode::PROGRAM_ID;
 use csd_nvme::compute::ProgramDescriptor;
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 use csd_reactor::{Buffer, Class, Config, CoreId, Hosted, core_local, now, set_core_local, spawn};
 
 use super::host::Host;
@@ -237,11 +237,11 @@ impl Drive {
         let parameters = self.shape.parameters();
         let bytes = rows * parameters.row_bytes() as u64;
         let bytes = u32::try_from(bytes).expect("at most a window");
-        let place = Place::Blocks { nsid: self.blocks.nsid(), slba: 0, skip: 0, bytes };
+        let data = SourceData::Blocks { nsid: self.blocks.nsid(), slba: 0, skip: 0, bytes };
         Execution {
             program: PROGRAM_ID,
             output,
-            sources: vec![place.into()],
+            sources: vec![data.into()],
             inline: Vec::new(),
             digests: None,
             parameters: parameters.encode(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use csd_kvlog::format::{Identity, identify};
 use csd_os::place::remove_if_there;
 use csd_reactor::{block_on, sleep, timeout};
-use csd_store::array::{DriveRecord, Home};
+use csd_store::array::{ArrayFolder, DriveRecord};
 
 use super::process;
 use crate::log_file;
@@ -69,7 +69,7 @@ fn compare(drive: &DriveRecord, path: &Path, file: &File) -> Result<Found, Failu
 
 /// Records the UUID of a drive's medium, if none is recorded. The drive must be serving it for this
 /// array.
-pub(super) fn record(drive: &mut DriveRecord, home: &Home) -> Result<(), Failure> {
+pub(super) fn record(drive: &mut DriveRecord, home: &ArrayFolder) -> Result<(), Failure> {
     let Some(path) = home.media(drive).map_err(Failure::run)? else { return Ok(()) };
     if drive.media_uuid.is_none()
         && let Ok(file) = open(&path)
@@ -90,7 +90,7 @@ fn cannot_read(drive: &DriveRecord, path: &Path, error: &std::io::Error) -> Fail
 /// is set, the returned files hold their locks.
 pub(super) fn deletable(
     drives: &[DriveRecord],
-    home: &Home,
+    home: &ArrayFolder,
     lock: bool,
 ) -> Result<Vec<(PathBuf, File)>, Failure> {
     let mut media = Vec::new();

@@ -8,8 +8,8 @@
 //!
 //! Does not stop or delete drives of other machines. Invariants: whatever the array file says, only
 //! processes that serve its drives for its folder are stopped ([`process`]), and only files in that
-//! folder are written or deleted ([`csd_store::array::Home`]). The array file names every process
-//! that was started and still runs.
+//! folder are written or deleted ([`csd_store::array::ArrayFolder`]). The array file names every
+//! process that was started and still runs.
 
 mod add;
 mod down;
@@ -30,7 +30,7 @@ mod up;
 
 use std::path::{Path, PathBuf};
 
-use csd_store::array::{ArrayFile, Home};
+use csd_store::array::{ArrayFile, ArrayFolder};
 
 use crate::report::Failure;
 
@@ -47,14 +47,14 @@ pub(crate) use up::up;
 /// An array file and its location.
 struct Local {
     path: PathBuf,
-    home: Home,
+    home: ArrayFolder,
     file: ArrayFile,
     /// Folder of media and logs.
     folder: PathBuf,
 }
 
 impl Local {
-    fn new(path: &Path, home: Home, mut file: ArrayFile) -> Result<Self, Failure> {
+    fn new(path: &Path, home: ArrayFolder, mut file: ArrayFile) -> Result<Self, Failure> {
         let shown = path.display();
         let folder = home.folder(&file).map_err(|why| {
             Failure::run(format!(
@@ -84,6 +84,7 @@ impl Local {
     }
 }
 
-fn home(path: &Path) -> Result<Home, Failure> {
-    Home::of(path).map_err(|error| Failure::run(format!("array file {}: {error}", path.display())))
+fn home(path: &Path) -> Result<ArrayFolder, Failure> {
+    ArrayFolder::of(path)
+        .map_err(|error| Failure::run(format!("array file {}: {error}", path.display())))
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use csd_drive::peers::List;
+use csd_drive::peers::PeerList;
 use csd_nvme::auth::{Hash, Secret};
 use csd_os::place::remove_if_there;
 use csd_store::array::DriveRecord;
@@ -36,7 +36,7 @@ pub(super) fn write(local: &Local) -> Result<(), Failure> {
         Err(error) => return Err(cannot(error)),
     };
     // A file with a mistake gives way: drives on this machine read the new one.
-    let known = List::parse(&before).unwrap_or_default();
+    let known = PeerList::parse(&before).unwrap_or_default();
     let mut text = format!("# Drives of the array {:?}. Written by `csd`.\n", local.file.name);
     for drive in local.file.all() {
         text.push_str(&line(drive, &known)?);
@@ -52,7 +52,7 @@ pub(super) fn write(local: &Local) -> Result<(), Failure> {
 }
 
 /// Returns the line of a drive: its URL and, if it is on this machine, its secret.
-fn line(drive: &DriveRecord, known: &List) -> Result<String, Failure> {
+fn line(drive: &DriveRecord, known: &PeerList) -> Result<String, Failure> {
     let url = &drive.url;
     if drive.media.is_none() {
         return Ok(format!("peer {url}\n"));

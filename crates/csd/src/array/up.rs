@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use csd_nvme::controller::connect::is_nqn;
-use csd_store::array::{ArrayFile, DEFAULT_FOLDER, DriveRecord, FileError, Home, Plan, SCHEMA};
+use csd_store::array::{
+    ArrayFile, ArrayFolder, DEFAULT_FOLDER, DriveRecord, FileError, Plan, SCHEMA,
+};
 use serde_json::json;
 
 use super::lock::Lock;
@@ -156,7 +158,7 @@ fn judge(options: &cli::Up, drive: &mut DriveRecord, path: &Path) -> Result<Verd
 }
 
 /// Returns the array file of a new array, without creating anything.
-fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failure> {
+fn plan(options: &cli::Up, path: &Path, home: &ArrayFolder) -> Result<ArrayFile, Failure> {
     let folder = match &options.dir {
         None => PathBuf::from(DEFAULT_FOLDER),
         Some(dir) => std::path::absolute(dir).map_err(Failure::usage)?,

@@ -14,7 +14,7 @@ use csd_kernels::registry;
 use csd_measure::cgroup::MemoryGroup;
 use csd_measure::characterize::host::{self, HostJob, Timed};
 use csd_measure::characterize::region::Region;
-use csd_measure::characterize::{Contention, Error, Holding, Limited, Overlap};
+use csd_measure::characterize::{Contention, Error, Limited, Overlap, StorageKind};
 use serde_json::{Value, json};
 
 use crate::report::{Failure, Report};
@@ -128,7 +128,7 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
         overlap: Overlap::Serial,
         output: None,
         contention: Contention::None,
-        holding: Holding::Paged {
+        storage: StorageKind::Paged {
             folder: request["folder"].as_str()?.into(),
             memory_bytes: request["memory_bytes"].as_u64()?,
         },

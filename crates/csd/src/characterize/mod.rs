@@ -3,9 +3,9 @@
 //! Finds or starts the drives; [`csd_measure::characterize`] measures. Invariant: a drive that this
 //! command started is stopped and its media are deleted, whatever happens.
 
-mod about;
 mod intake;
 mod limited;
+mod machine_and_devices;
 mod objects;
 mod started;
 mod table;
@@ -65,7 +65,7 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     warnings.extend(found.warnings.iter().cloned());
     let ingest = HostIngest::measure(options, &target, &measured, &found, context)?;
     let merged = found.merge();
-    let machine = about::machine(options, &target, merged, &ingest, &energies);
+    let machine = machine_and_devices::machine(options, &target, merged, &ingest, &energies);
     target.end()?;
     let profile = build_profile(&found, &machine);
     write(&profile, &options.output)?;

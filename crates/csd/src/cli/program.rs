@@ -159,7 +159,7 @@ pub(crate) struct Programs {
     /// [default: any on loopback, none beyond]
     #[arg(long, value_name = "DIGEST|any", value_parser = parse_allowed)]
     pub(crate) allow_program: Vec<Allowed>,
-    /// Most time of compute lanes for one execution of a program, seconds; on the clock it has a
+    /// Most time of compute threads for one execution of a program, seconds; on the clock it has a
     /// quarter more
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) program_time: u16,

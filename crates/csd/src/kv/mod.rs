@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::cli::kv::{Get, Keys, Kv, Ls, Put, Where};
 use crate::context::Context;
-use crate::each::each;
+use crate::each_item::each_item;
 use crate::progress::Bar;
 use crate::query::address_of;
 use crate::report::{Failure, Report};
@@ -188,7 +188,7 @@ fn rm(options: &Keys, context: &Context) -> Result<Report, Failure> {
     };
     match &options.keys[..] {
         [key] => remove(key),
-        keys => each(keys, context, remove),
+        keys => each_item(keys, context, remove),
     }
 }
 

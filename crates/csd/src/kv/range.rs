@@ -12,7 +12,7 @@ use csd_kernels::program::{Execution, Inputs};
 use csd_nvme::compute::Controls;
 use csd_nvme::kv::{KEY_BYTES_MAX, KeyList};
 use csd_nvme::vendor::NSID_MEMORY;
-use csd_nvme::vendor::execute::{self, Output, Place};
+use csd_nvme::vendor::execute::{self, Output, SourceData};
 use csd_run::MemoryLease;
 use csd_store::array::Drive;
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ impl Asking<'_> {
         let execution = execute::Execution {
             program: PROGRAM_ID,
             output,
-            sources: vec![Place::Keys { nsid: self.nsid, from: Some(*from) }.into()],
+            sources: vec![SourceData::Keys { nsid: self.nsid, from: Some(*from) }.into()],
             inline: Vec::new(),
             digests: None,
             parameters,

@@ -8,7 +8,7 @@ use csd_initiator::{Address, Controller, Error, NamespaceKind};
 use csd_nvme::feature::{FeatureId, set_features};
 use csd_os::Drive;
 use csd_os::place::Place;
-use csd_store::array::{ArrayFile, DriveRecord, Home};
+use csd_store::array::{ArrayFile, ArrayFolder, DriveRecord};
 
 use super::addresses::Addresses;
 use crate::context::Context;
@@ -171,7 +171,7 @@ pub(super) fn array(context: &Context) -> Result<(ArrayFile, PathBuf), Failure> 
     let path = context.array_path();
     let file = ArrayFile::load(path)?;
     let shown = path.display();
-    let home = Home::of(path).map_err(|error| Failure::run(format!("{shown}: {error}")))?;
+    let home = ArrayFolder::of(path).map_err(|error| Failure::run(format!("{shown}: {error}")))?;
     let folder = home.folder(&file).map_err(|why| Failure::run(format!("{shown}: {why}")))?;
     let folder = folder.canonicalize().map_err(|error| Failure::os(folder.display(), &error))?;
     Ok((file, folder))

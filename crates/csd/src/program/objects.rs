@@ -19,7 +19,7 @@ use crate::cli::program::Run;
 use crate::context::{Context, silent, with_plan};
 use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
-use crate::run::again::{unless_moved, until_in_place};
+use crate::run::retry_if_moved::{unless_moved, until_in_place};
 use crate::run::{look_up, text, ways};
 use crate::runtime::runtime;
 use crate::table::pairs;

@@ -1,14 +1,14 @@
 //! `csd run`: runs a kernel in one mode, or in several modes that are compared.
 //!
 //! - this module: looks up objects, runs each mode, compares the answers
-//! - `again`: commands that begin again because an input was moved
+//! - `retry_if_moved`: commands that begin again because an input was moved
 //! - `kernels`: kernels that declare their options themselves
 //! - `rank`: page rank, whose ranks the host keeps
 //! - `text`: outcomes as text and JSON
 
-pub(crate) mod again;
 mod kernels;
 mod rank;
+pub(crate) mod retry_if_moved;
 pub(crate) mod text;
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     if let Run::PageRank(options) = options {
         rank::put_edges(options, context)?;
     }
-    again::until_in_place(|| match options {
+    retry_if_moved::until_in_place(|| match options {
         Run::Kernel(options) => kernels::run(options, context),
         Run::PageRank(options) => rank::page_rank(options, context),
     })
@@ -96,7 +96,7 @@ impl RunContext<'_> {
     /// meanwhile: then the command begins again.
     fn run_all_in_place(&self, output: Option<&str>) -> Result<Option<Results>, Failure> {
         let done = self.run_all(output);
-        again::unless_moved((self.context, &self.plan), &self.job.inputs, done)
+        retry_if_moved::unless_moved((self.context, &self.plan), &self.job.inputs, done)
     }
 
     /// Runs the job in every requested mode, the first into the object `output`, and compares the

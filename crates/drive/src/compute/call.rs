@@ -9,7 +9,7 @@ use csd_nvme::compute::{Controls, Ranges};
 use csd_nvme::memory::Range;
 use csd_nvme::program::{DOWNLOADABLE_FIRST, MemoryRange, RANGE_BYTES};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Execution, Output, Place};
+use csd_nvme::vendor::execute::{Execution, Output, SourceData};
 
 use super::cancel::Caller;
 use super::library::Running;
@@ -152,7 +152,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
             let start = start + u64::from(head);
             execution.output = Output::Memory { nsid, start, bytes };
         } else {
-            execution.sources.push(Place::Memory { nsid, start, bytes }.on(stream));
+            execution.sources.push(SourceData::Memory { nsid, start, bytes }.on(stream));
             stream += 1;
         }
     }
@@ -163,8 +163,8 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
 fn apart(execution: &Execution) -> Result<(), Status> {
     let Output::Memory { nsid, start, bytes } = execution.output else { return Ok(()) };
     let written = Range { start, length: bytes.into() };
-    let is_read = execution.sources.iter().any(|source| match source.place {
-        Place::Memory { nsid: of, start, bytes } => {
+    let is_read = execution.sources.iter().any(|source| match source.data {
+        SourceData::Memory { nsid: of, start, bytes } => {
             of == nsid && written.overlaps(Range { start, length: bytes.into() })
         }
         _ => false,
@@ -186,8 +186,8 @@ mod tests {
         let execution = over(&all, Controls::default().with_output(2), b"ab").unwrap();
         assert_eq!(execution.output, Output::Memory { nsid: 4, start: 16, bytes: 32 });
         let streams = [
-            Place::Memory { nsid: 4, start: 0, bytes: 8 }.on(0),
-            Place::Memory { nsid: 4, start: 64, bytes: 4 }.on(1),
+            SourceData::Memory { nsid: 4, start: 0, bytes: 8 }.on(0),
+            SourceData::Memory { nsid: 4, start: 64, bytes: 4 }.on(1),
         ];
         assert_eq!((execution.sources, execution.parameters), (streams.to_vec(), b"ab".to_vec()));
         let counted = Controls::default().with_output(2).with_counted(1);

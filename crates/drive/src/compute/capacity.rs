@@ -67,13 +67,13 @@ fn need_bytes(execution: &Execution, program_bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use csd_kernels::page_rank::{Form, Parameters};
-    use csd_nvme::vendor::execute::{Output, Place};
+    use csd_nvme::vendor::execute::{Output, SourceData};
 
     use super::*;
 
     fn execution(streams: u8, output: Output) -> Execution {
         let sources = (0..streams)
-            .map(|stream| Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.on(stream));
+            .map(|stream| SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.on(stream));
         let sources = sources.collect();
         Execution {
             program: 1,

@@ -1,10 +1,10 @@
 //! The program `combine`: gathers pieces, adds up products of them, and stores the sums.
 //!
-//! Pieces come from this drive and from its peers, sums go there ([`super::ends`]). A target that
-//! is a copy of a source is stored as soon as the source is there. Invariants: no piece is used,
-//! and no sum stored, that differs from a digest that the task gives; memory is that of the sums
-//! and of a few pieces ([`held_bytes`]), and is given back when the last read and store have ended;
-//! no execution waits for one of a peer, because peers are asked for reads and stores only.
+//! Pieces come from this drive and from its peers, sums go there ([`super::piece_io`]). A target
+//! that is a copy of a source is stored as soon as the source is there. Invariants: no piece is
+//! used, and no sum stored, that differs from a digest that the task gives; memory is that of the
+//! sums and of a few pieces ([`held_bytes`]), and is given back when the last read and store have
+//! ended; no execution waits for one of a peer, because peers are asked for reads and stores only.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,9 +17,9 @@ use csd_nvme::vendor::execute::{Execution, Output};
 use csd_reactor::{Buffer, Class, Job, JoinHandle, Progress, compute, compute_fn, spawn};
 
 use super::capacity::Turn;
-use super::ends::{Ends, Found};
 use super::execute::Meter;
 use super::output::{self, Drain};
+use super::piece_io::{Found, PieceIo};
 use super::{CancelToken, Compute, Failure, Report};
 
 /// Sources that are read at once.
@@ -53,9 +53,9 @@ impl Compute {
     ) -> Result<u64, Failure> {
         let task = Rc::new(Task::of(execution).map_err(Failure::misuse)?);
         let mut drain = Drain::new(self, execution.output)?;
-        let ends = Rc::new(Ends::new(self, &task).await?);
+        let io = Rc::new(PieceIo::new(self, &task).await?);
         let turn = Rc::new(self.capacity.acquire(execution, held_bytes(&task)).await);
-        let mut work = Combining::new(Rc::clone(&task), ends, turn, cancel.clone())?;
+        let mut work = Combining::new(Rc::clone(&task), io, turn, cancel.clone())?;
         let gathered = work.gather(meter).await;
         let answers = match gathered {
             Ok(sources) => work.finish(sources, meter).await,
@@ -98,7 +98,7 @@ type Storing = (usize, u32, JoinHandle<Stored>);
 /// A task that is worked on.
 struct Combining {
     task: Rc<Task>,
-    ends: Rc<Ends>,
+    io: Rc<PieceIo>,
     turn: Rc<Turn>,
     cancel: CancelToken,
     combiner: Arc<Combiner>,
@@ -112,7 +112,7 @@ struct Combining {
 impl Combining {
     fn new(
         task: Rc<Task>,
-        ends: Rc<Ends>,
+        io: Rc<PieceIo>,
         turn: Rc<Turn>,
         cancel: CancelToken,
     ) -> Result<Self, Failure> {
@@ -123,7 +123,7 @@ impl Combining {
         let sums = targets.iter().map(|target| Buffer::zeroed(target.piece.bytes as usize));
         let sums = sums.collect();
         let stored = vec![(0, Stored::Lost); task.targets.len()];
-        Ok(Self { task, ends, turn, cancel, combiner, sums, stored, storing: VecDeque::new() })
+        Ok(Self { task, io, turn, cancel, combiner, sums, stored, storing: VecDeque::new() })
     }
 
     /// Reads all sources and adds them up, and stores copies. Returns the CRC-32C of each source.
@@ -153,10 +153,10 @@ impl Combining {
     }
 
     fn begin_read(&self, source: usize) -> JoinHandle<Result<Found, Failure>> {
-        let (ends, turn) = (Rc::clone(&self.ends), Rc::clone(&self.turn));
+        let (io, turn) = (Rc::clone(&self.io), Rc::clone(&self.turn));
         let piece: Piece = self.task.sources[source];
         spawn(Class::Background, async move {
-            let found = ends.read(&piece).await;
+            let found = io.read(&piece).await;
             drop(turn);
             found
         })
@@ -213,9 +213,9 @@ impl Combining {
     }
 
     fn begin_store(&mut self, target: usize, bytes: Buffer, crc: u32) {
-        let (ends, turn) = (Rc::clone(&self.ends), Rc::clone(&self.turn));
+        let (io, turn) = (Rc::clone(&self.io), Rc::clone(&self.turn));
         let stored = spawn(Class::Background, async move {
-            let stored = ends.store(target, bytes).await;
+            let stored = io.store(target, bytes).await;
             drop(turn);
             stored
         });

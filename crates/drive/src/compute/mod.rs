@@ -8,13 +8,13 @@
 //! | `output` | stores the output of an execution |
 //! | `sources` | an execution's sources, read ahead |
 //! | `reads` | the reads of sources, and the digests that they must have |
-//! | `listing` | the keys of a namespace as a source |
+//! | `key_source` | the keys of a namespace as a source |
 //! | `call` | the parameters of Execute Program |
 //! | `parts` | the split of an execution for several cores |
 //! | `parallel` | an execution on several cores |
 //! | `adapting` | executions whose division the drive chooses while it works |
 //! | `combine` | gathers pieces from this drive and its peers, and stores sums of products |
-//! | `ends` | reads and stores of pieces on this drive and its peers |
+//! | `piece_io` | reads and stores of pieces on this drive and its peers |
 //! | `pages` | compares pages of pieces with the checksums of page lists |
 //! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
@@ -34,15 +34,15 @@ mod call;
 mod cancel;
 mod capacity;
 mod combine;
-mod ends;
 mod execute;
 mod failure;
+mod key_source;
 mod library;
-mod listing;
 mod output;
 mod pages;
 mod parallel;
 mod parts;
+mod piece_io;
 mod ranges;
 mod reads;
 mod run_within;

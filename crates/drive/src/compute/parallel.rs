@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use csd_kernels::program::Program;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Execution, Place, chunk_key};
+use csd_nvme::vendor::execute::{Execution, SourceData, chunk_key};
 use csd_reactor::{
     Class, CoreGone, CoreId, JoinHandle, call, core_count, core_id, core_local, spawn,
 };
@@ -164,14 +164,16 @@ impl Compute {
     async fn lengths(&self, execution: &Execution) -> Result<Option<Lengths>, Failure> {
         let mut lengths = Vec::new();
         for source in &execution.sources {
-            lengths.push(match source.place {
-                Place::KvTail { .. } | Place::Keys { .. } => return Ok(None),
-                Place::Blocks { skip, bytes, .. } => {
+            lengths.push(match source.data {
+                SourceData::KvTail { .. } | SourceData::Keys { .. } => return Ok(None),
+                SourceData::Blocks { skip, bytes, .. } => {
                     let unit_bytes = execution.unit_of(source).map_or(u64::MAX, u64::from);
                     parts::unit_lengths(unit_bytes, (skip, bytes))
                 }
-                Place::Memory { bytes, .. } | Place::Inline { bytes } => vec![bytes.into()],
-                Place::KvChunks { nsid, prefix, first, count, stride } => {
+                SourceData::Memory { bytes, .. } | SourceData::Inline { bytes } => {
+                    vec![bytes.into()]
+                }
+                SourceData::KvChunks { nsid, prefix, first, count, stride } => {
                     let Ok(nsid) = u16::try_from(nsid) else { return Ok(None) };
                     let numbers = (0..count).map(|step| first + step * stride);
                     let found = numbers.map(|number| {

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use csd_kernels::program::SplitRule;
-use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData};
 
 /// Smallest number of bytes of a stream that is worth a part.
 const PART_BYTES_MIN: u64 = 64 << 10;
@@ -50,9 +50,13 @@ pub(super) fn cut(
     cores: u64,
     block_bytes: u64,
 ) -> Option<Vec<Part>> {
-    let is_whole =
-        |place| matches!(place, Place::KvTail { .. } | Place::Inline { .. } | Place::Keys { .. });
-    if execution.sources.iter().any(|source| is_whole(source.place)) {
+    let is_whole = |data| {
+        matches!(
+            data,
+            SourceData::KvTail { .. } | SourceData::Inline { .. } | SourceData::Keys { .. }
+        )
+    };
+    if execution.sources.iter().any(|source| is_whole(source.data)) {
         return None;
     }
     let stream_bytes = |stream: usize| -> u64 {
@@ -132,9 +136,9 @@ fn floor(
         bytes -= bytes % step_bytes;
         for (start, source, lengths) in placed(execution, lengths) {
             let is_cut = usize::from(source.stream) < rule.split_streams;
-            let has_ends = match source.place {
-                Place::KvChunks { .. } => true,
-                Place::Blocks { .. } => execution.unit_of(source).is_some(),
+            let has_ends = match source.data {
+                SourceData::KvChunks { .. } => true,
+                SourceData::Blocks { .. } => execution.unit_of(source).is_some(),
                 _ => false,
             };
             if !is_cut || !has_ends {
@@ -186,13 +190,13 @@ fn piece(
         // Blocks are split at any of them, or at those where a digest begins.
         let step_bytes = execution.unit_of(source).map_or(block_bytes, u64::from);
         let (taken, which) = match usize::from(source.stream) >= cut {
-            true => (Some(source.place), 0..usize::MAX),
+            true => (Some(source.data), 0..usize::MAX),
             false => {
                 let at = (start, &lengths[..]);
-                taken(source.place, at, (covered, whole), (block_bytes, step_bytes))?
+                taken(source.data, at, (covered, whole), (block_bytes, step_bytes))?
             }
         };
-        sources.extend(taken.map(|place| place.on(source.stream)));
+        sources.extend(taken.map(|data| data.on(source.stream)));
         if let Some((of_sources, kept)) = &mut digests {
             let sums = of_sources.next()?;
             if !sums.is_empty() {
@@ -206,15 +210,15 @@ fn piece(
 /// Returns what a part takes of a source that begins at byte `start` of its stream, and which of
 /// the source's digests, if it has some.
 fn taken(
-    place: Place,
+    data: SourceData,
     (start, lengths): (u64, &[u64]),
     (covered, whole): (&Range<u64>, u64),
     (block_bytes, step_bytes): (u64, u64),
-) -> Option<(Option<Place>, Range<usize>)> {
+) -> Option<(Option<SourceData>, Range<usize>)> {
     let end = start + lengths.iter().sum::<u64>();
     let inner = covered.start.max(start)..covered.end.min(end);
-    Some(match place {
-        Place::KvChunks { nsid, prefix, first, count: _, stride } => {
+    Some(match data {
+        SourceData::KvChunks { nsid, prefix, first, count: _, stride } => {
             // An empty value at a part's end belongs to the next part.
             let mut at = start;
             let is_in = lengths.iter().map(|length| {
@@ -228,12 +232,14 @@ fn taken(
             let values = is_in.iter().filter(|is_in| **is_in).count();
             let count = u32::try_from(values).ok()?;
             let first = first + u32::try_from(skipped).ok()?.checked_mul(stride)?;
-            let place = Place::KvChunks { nsid, prefix, first, count, stride };
-            ((count > 0).then_some(place), if count > 0 { skipped..skipped + values } else { 0..0 })
+            let data = SourceData::KvChunks { nsid, prefix, first, count, stride };
+            ((count > 0).then_some(data), if count > 0 { skipped..skipped + values } else { 0..0 })
         }
-        Place::KvTail { .. } | Place::Inline { .. } | Place::Keys { .. } => (None, 0..0),
+        SourceData::KvTail { .. } | SourceData::Inline { .. } | SourceData::Keys { .. } => {
+            (None, 0..0)
+        }
         _ if inner.is_empty() => (None, 0..0),
-        Place::Blocks { nsid, slba, skip, .. } => {
+        SourceData::Blocks { nsid, slba, skip, .. } => {
             let skip = u64::from(skip) + inner.start - start;
             let bytes = inner.end - inner.start;
             let before = skip / step_bytes;
@@ -243,12 +249,12 @@ fn taken(
                 usize::try_from(digests.start).ok()?..usize::try_from(digests.end).ok()?;
             let (skip, bytes) =
                 (u32::try_from(skip % step_bytes).ok()?, u32::try_from(bytes).ok()?);
-            (Some(Place::Blocks { nsid, slba, skip, bytes }), digests)
+            (Some(SourceData::Blocks { nsid, slba, skip, bytes }), digests)
         }
-        Place::Memory { nsid, start: byte, .. } => {
+        SourceData::Memory { nsid, start: byte, .. } => {
             let start = byte.checked_add(inner.start - start)?;
             let bytes = u32::try_from(inner.end - inner.start).ok()?;
-            (Some(Place::Memory { nsid, start, bytes }), 0..0)
+            (Some(SourceData::Memory { nsid, start, bytes }), 0..0)
         }
     })
 }

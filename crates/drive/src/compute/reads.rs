@@ -1,4 +1,4 @@
-//! Reads of an execution's sources: from the payload's places to pieces of bytes.
+//! Reads of an execution's sources: from the payload's sources to pieces of bytes.
 //!
 //! Invariants: every source is read in pieces of at most [`PIECE_BYTES`]; with digests, no piece of
 //! blocks belongs to two of them.
@@ -12,10 +12,10 @@ use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
-use csd_nvme::vendor::execute::{Execution, Place, chunk_key};
+use csd_nvme::vendor::execute::{Execution, SourceData, chunk_key};
 use csd_reactor::Buffer;
 
-use super::listing::Listing;
+use super::key_source::KeySource;
 use super::{Compute, Failure, values_of};
 use crate::namespace::block::Block;
 use crate::namespace::memory::LocalMemory;
@@ -32,7 +32,7 @@ pub(super) enum Read {
     Inline { bytes: Vec<u8> },
     Blocks(Run),
     Memory { start: u64, bytes: u32 },
-    Keys(Listing),
+    Keys(KeySource),
 }
 
 /// Bytes of a run of logical blocks.
@@ -57,8 +57,8 @@ pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<R
         let unit_bytes = execution.unit_of(source);
         let sums = digests.as_mut().and_then(Iterator::next).filter(|sums| !sums.is_empty());
         let sum = |index: usize| sums.map(|sums| sums[index]);
-        match source.place {
-            Place::KvChunks { nsid, prefix, first, count, stride } => {
+        match source.data {
+            SourceData::KvChunks { nsid, prefix, first, count, stride } => {
                 let (nsid, skip) = (values_of(nsid)?, 0);
                 let numbers = (0..count).map(|step| first + step * stride).enumerate();
                 reads.extend(numbers.map(|(index, number)| {
@@ -66,27 +66,27 @@ pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<R
                     Read::Value { nsid, prefix, number, skip, digest }
                 }));
             }
-            Place::KvTail { nsid, prefix, number, skip } => {
+            SourceData::KvTail { nsid, prefix, number, skip } => {
                 let (nsid, digest) = (values_of(nsid)?, sum(0));
                 reads.push(Read::Value { nsid, prefix, number, skip, digest });
             }
-            Place::Keys { nsid, from } => {
-                reads.push(Read::Keys(Listing::begin(compute, execution, nsid, from)?));
+            SourceData::Keys { nsid, from } => {
+                reads.push(Read::Keys(KeySource::begin(compute, execution, nsid, from)?));
             }
-            Place::Inline { bytes } => {
+            SourceData::Inline { bytes } => {
                 let cut = inline.split_at_checked(bytes as usize);
                 let (bytes, rest) = cut.ok_or(Status::INVALID_PROGRAM_DATA)?;
                 reads.push(Read::Inline { bytes: bytes.to_vec() });
                 inline = rest;
             }
-            Place::Blocks { nsid, slba, skip, bytes } => {
+            SourceData::Blocks { nsid, slba, skip, bytes } => {
                 if nsid != NSID_BLOCK {
                     return Err(Failure::no_namespace("block", nsid));
                 }
                 let sums = unit_bytes.zip(sums);
                 plan_blocks(&compute.block, (slba, skip, bytes), sums, reads)?;
             }
-            Place::Memory { nsid, start, bytes } => {
+            SourceData::Memory { nsid, start, bytes } => {
                 let range = Range { start, length: bytes.into() };
                 compute.shared.memory.check_of(nsid, range)?;
                 plan_memory(range, reads);
@@ -162,7 +162,7 @@ fn plan_memory(range: Range, reads: &mut Vec<Read>) {
 pub(super) enum Opened {
     Value { value: Value, skip: u32, digest: Option<u32> },
     Piece(Piece),
-    Keys(Listing),
+    Keys(KeySource),
 }
 
 /// Opens a read.

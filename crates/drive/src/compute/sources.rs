@@ -16,7 +16,7 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::{Execution, SOURCE_BYTES_MAX};
 use csd_reactor::{Class, JoinHandle, spawn};
 
-use super::listing::Listing;
+use super::key_source::KeySource;
 use super::reads::{self, Opened, PIECE_BYTES, Piece, Read};
 use super::{Compute, Failure};
 
@@ -42,8 +42,8 @@ pub(super) struct Sources {
 #[derive(Default)]
 struct Stream {
     left: std::vec::IntoIter<Read>,
-    /// Listing that is being read.
-    keys: Option<Listing>,
+    /// Keys that are being listed.
+    keys: Option<KeySource>,
     value: Option<Begun>,
     /// Reads that have begun, in order.
     under_way: VecDeque<UnderWay>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use csd_initiator::{Controller, Error, Options};
 use csd_reactor::{Class, Instant, Semaphore, now, sleep, spawn};
 
-use super::{List, Peers};
+use super::{PeerList, Peers};
 
 /// Longest time of connecting to a peer. Authentication on a busy machine takes seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(7);
@@ -55,7 +55,7 @@ impl Connections {
     pub async fn connect(
         self: &Rc<Self>,
         peers: &Peers,
-        list: &List,
+        list: &PeerList,
         nqn: &str,
     ) -> Result<Controller, Unavailable> {
         let peer = list.get(nqn).ok_or_else(|| Unavailable::Unknown(nqn.to_owned()))?;

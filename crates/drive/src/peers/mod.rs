@@ -7,10 +7,10 @@
 //! secret is served, and used, only after authentication.
 
 mod connections;
-mod list;
+mod peer_list;
 
 pub use connections::{Connections, Unavailable};
-pub use list::{Directory, List, Peer};
+pub use peer_list::{Directory, Peer, PeerList};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +25,8 @@ pub struct Peers {
     directory: Directory,
     /// NQN of this drive.
     own: String,
-    /// List that was read last.
-    list: Mutex<Arc<List>>,
+    /// PeerList that was read last.
+    list: Mutex<Arc<PeerList>>,
 }
 
 impl Peers {
@@ -44,7 +44,7 @@ impl Peers {
 
     /// Reads the list, which may have changed. If it cannot be read, the former one holds, and the
     /// log says why.
-    pub async fn read(&self, log: &Log) -> Arc<List> {
+    pub async fn read(&self, log: &Log) -> Arc<PeerList> {
         let directory = self.directory.clone();
         let read = compute_fn(Class::System, 0, move || directory.read()).await;
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl Peers {
     }
 }
 
-impl List {
+impl PeerList {
     /// Returns the secrets with which `host` and `subsystem`, both in the list, prove themselves to
     /// each other; `None` if the host has none.
     #[must_use]

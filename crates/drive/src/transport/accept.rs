@@ -10,10 +10,10 @@ use csd_reactor::{
     Class, CoreId, Listener, Stream, core_id, core_local, post, sleep, spawn, yield_now,
 };
 
+use super::auth_scheduler::origin;
 use super::connection;
 use super::connections;
 use super::link::Arrival;
-use super::turns::origin;
 use crate::drive::{Core, Shared};
 use crate::log::Level;
 use crate::side::Side;
@@ -48,8 +48,8 @@ pub async fn accept_on(side: Side, listener: Listener, shared: Arc<Shared>) {
         };
         let loads = || shared.connections.iter().map(|count| count.load(Relaxed));
         let most = shared.host_limits.connections;
-        let open = || shared.newcomers.count(loads().sum());
-        if let Some((core, number)) = shared.newcomers.give_way(open(), most) {
+        let open = || shared.unauthenticated.count(loads().sum());
+        if let Some((core, number)) = shared.unauthenticated.give_way(open(), most) {
             connections::end(core, number);
             yield_now().await;
         }
@@ -67,7 +67,7 @@ pub async fn accept_on(side: Side, listener: Listener, shared: Arc<Shared>) {
         let leaving = Leaving { shared: Arc::clone(&shared), core: CoreId(least), number };
         if !shared.access.secrets.is_empty() && !surplus {
             let peer = peer.ip().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
-            shared.newcomers.enter((CoreId(least), number), origin(peer));
+            shared.unauthenticated.enter((CoreId(least), number), origin(peer));
         }
         if CoreId(least) == core_id() {
             begin(stream, side, surplus, leaving);
@@ -103,6 +103,6 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         let count: &AtomicUsize = &self.shared.connections[self.core.0];
         count.fetch_sub(1, Relaxed);
-        self.shared.newcomers.remove(self.number);
+        self.shared.unauthenticated.remove(self.number);
     }
 }

@@ -1,7 +1,7 @@
 //! Backpressure of a connection: a command waits for space before it reads the bytes that it will
 //! send.
 //!
-//! Invariant: a command whose host is gone stops waiting ([`super::presence::Presence`]).
+//! Invariant: a command whose host is gone stops waiting ([`super::host_presence::HostPresence`]).
 
 use csd_reactor::SemaphorePermit;
 

@@ -19,8 +19,8 @@ use csd_reactor::{Buffer, Class, Notify};
 use super::auth_gate::AuthGate;
 use super::budget::{Budget, CapsuleCharge};
 use super::grants::Grants;
+use super::host_presence::HostPresence;
 use super::outgoing::Outgoing;
-use super::presence::Presence;
 use super::session::Session;
 use crate::controller::Association;
 use crate::limits::{PDU_DATA_BYTES_MAX, TRANSPORT};
@@ -71,8 +71,8 @@ pub struct Link {
     pub session: RefCell<Session>,
     /// Authentication.
     pub auth: AuthGate,
-    /// Presence of the host.
-    pub host: Presence,
+    /// HostPresence of the host.
+    pub host: HostPresence,
     /// Memory that the connection holds.
     pub grants: Grants,
     /// Address that the host connected to.
@@ -118,7 +118,7 @@ impl Link {
             outgoing: RefCell::default(),
             session: RefCell::new(Session::Unconnected),
             auth: AuthGate::default(),
-            host: Presence::default(),
+            host: HostPresence::default(),
             grants: Grants::default(),
             local,
             peer,

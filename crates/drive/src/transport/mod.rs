@@ -6,21 +6,22 @@
 //! | module | contents, in the order of a command's way |
 //! |---|---|
 //! | [`accept`] | distribution of connections to cores |
-//! | [`newcomers`] | connections whose hosts have not authenticated themselves |
+//! | [`unauthenticated`] | connections whose hosts have not authenticated themselves |
 //! | [`connection`] | a connection's loop: bytes to commands, commands to bytes |
 //! | [`request`] | one command, from its capsule to its answer |
 //! | `command` | dispatch, and one file for each command set |
 //! | [`link`] | state that a connection's loop and its commands share |
 //! | [`connections`] | registry of a core's connections |
 //! | [`session`], [`events`], `error_log` | the queue of a connection, its events and its errors |
-//! | [`auth_gate`], [`turns`] | authentication of a connection, and turns at its computations |
+//! | [`auth_gate`], [`auth_scheduler`] | authentication, and scheduling of its computations |
 //! | [`grants`], `transfer` | memory and data that a host is granted to send (R2T) |
 //! | [`backpressure`], [`outgoing`] | space for answers, and their bytes |
 //! | [`budget`] | memory of a core for data on its way |
-//! | [`presence`] | the end of commands whose host is gone |
+//! | [`host_presence`] | the end of commands whose host is gone |
 
 pub mod accept;
 pub mod auth_gate;
+pub mod auth_scheduler;
 pub mod backpressure;
 pub mod budget;
 mod command;
@@ -29,11 +30,10 @@ pub mod connections;
 mod error_log;
 pub mod events;
 pub mod grants;
+pub mod host_presence;
 pub mod link;
-pub mod newcomers;
 pub mod outgoing;
-pub mod presence;
 pub mod request;
 pub mod session;
 mod transfer;
-pub mod turns;
+pub mod unauthenticated;

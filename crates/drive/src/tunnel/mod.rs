@@ -6,7 +6,7 @@
 //! its Sends, each at most once; a Receive that waits holds no memory for data; frames for an end
 //! that no host holds are dropped and counted; a queue never has more than [`QUEUE_BYTES`].
 
-mod ends;
+mod end;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ use csd_reactor::timeout;
 
 use crate::controller::Association;
 use crate::side::Side;
-use ends::{End, Sender};
+use end::{End, Sender};
 
 /// Most bytes of frames that wait for one end.
 pub const QUEUE_BYTES: usize = 1 << 20;

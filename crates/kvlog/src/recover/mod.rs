@@ -13,7 +13,7 @@
 //! version 1, where a group may have a moved record behind the one that supersedes it, that with
 //! the higher commit number.
 
-pub mod by_lists;
+pub mod by_checkpoints;
 pub mod by_mark;
 
 use std::collections::BTreeMap;
@@ -29,9 +29,9 @@ use crate::record::{
     EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, SECTOR_BYTES, Seal, SegmentHeader,
     SegmentSeal,
 };
+use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
 use crate::shard::{Location, Segment, Shard};
-use crate::tail::Tail;
 use crate::walk::{Step, Until, Walk};
 
 /// A segment in use, as its first two pages describe it.
@@ -179,7 +179,7 @@ impl Shard {
             let sealed = found.seal.is_some() && !found.is_cut;
             let segment = Segment { sequence: found.sequence, sealed, ..Segment::default() };
             self.owned.borrow_mut().insert(found.number, segment);
-            self.tail.replace(Tail::default());
+            self.tail.replace(SegmentTail::default());
             let filled = self.recover_records(found, &mut newest).await?;
             let sequence = found.sequence;
             // A segment that a kill left open was sealed behind its last record, within a sector.
@@ -256,7 +256,8 @@ impl Shard {
                 }
                 Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
                     let place = Place { offset: at, bytes: checkpoint.footprint() };
-                    self.tail.replace(Tail { checkpoint: Some(place), ..Tail::default() });
+                    self.tail
+                        .replace(SegmentTail { checkpoint: Some(place), ..SegmentTail::default() });
                 }
                 Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
                 Step::Checkpoint(..) => {}

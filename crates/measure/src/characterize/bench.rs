@@ -11,7 +11,7 @@ use super::inside::{self, DriveJob};
 use super::plan::{Cell, Found, Options, Overloaded, Step, Subject};
 use super::quantiles::Samples;
 use super::region::{PIECE_BYTES, Region};
-use super::{Contention, Error, Holding, Overlap};
+use super::{Contention, Error, Overlap, StorageKind};
 use crate::profile::{OverloadKind, Where};
 
 /// Runs all measurements.
@@ -153,7 +153,7 @@ impl Bench<'_> {
             overlap: Overlap::Serial,
             output,
             contention: Contention::None,
-            holding: Holding::Memory,
+            storage: StorageKind::Memory,
             meter: options.meter.clone(),
         }
     }

@@ -19,9 +19,9 @@ use csd_reactor::sync::Barrier;
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
 use super::contention::{self, Contention};
-use super::hold::{Hold, Holding};
 use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
+use super::working_set_storage::{StorageKind, WorkingSetStorage};
 use super::{Error, Overlap};
 
 /// Pieces that a core requests ahead, as in a run.
@@ -49,7 +49,7 @@ pub struct HostJob {
     /// Other work during the measurement.
     pub contention: Contention,
     /// Storage for loaded pieces.
-    pub holding: Holding,
+    pub storage: StorageKind,
     /// Meter of this machine's energy.
     pub meter: Option<Meter>,
 }
@@ -182,7 +182,8 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     let block = Block::open(&controller, job.region.nsid)?;
     let set = WorkingSet { bytes: job.bytes, streams: job.kernel.sample().streams };
     let own = set.part(core.0 as u64, job.units as u64, Sample::GRAIN_BYTES);
-    let mut hold = Hold::new(&job.holding, core.0, set.streams as u64 * (own.end - own.start))?;
+    let mut storage =
+        WorkingSetStorage::new(&job.storage, core.0, set.streams as u64 * (own.end - own.start))?;
     if shared.barrier.wait().await.is_err() {
         return Ok(None);
     }
@@ -201,14 +202,14 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
         }
         Overlap::Serial => {
             while let Some(streams) = arriving.next().await? {
-                hold.keep(streams)?;
+                storage.keep(streams)?;
             }
             loaded = now();
             if shared.barrier.wait().await.is_err() {
                 return Ok(None);
             }
             computing = now();
-            hold.each(|streams| running.feed(streams))?;
+            storage.each(|streams| running.feed(streams))?;
         }
     }
     let (result, work, output) = running.finish()?;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
 use csd_kernels::kernel::{Kernel, Sample};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Execution, Output, Place, SOURCES_MAX, chunk_key};
+use csd_nvme::vendor::execute::{Execution, Output, SOURCES_MAX, SourceData, chunk_key};
 use csd_nvme::vendor::executions::Entry;
 use csd_reactor::{Buffer, Class, now, random_bytes, spawn};
 
@@ -219,19 +219,19 @@ impl Session<'_> {
             let ranges = self.job.region.cut(self.set.of_stream(stream, range));
             let number = u8::try_from(stream).expect("few streams");
             sources.extend(ranges.into_iter().map(|(offset, bytes)| {
-                let place = Place::Blocks {
+                let data = SourceData::Blocks {
                     nsid: self.job.region.nsid,
                     slba: offset / u64::from(self.block_bytes),
                     skip: 0, // streams are cut at whole blocks
                     bytes: u32::try_from(bytes).expect("at most 128 MiB"),
                 };
-                place.on(number)
+                data.on(number)
             }));
         }
         if let (Some(nsid), Some(prefix)) = (self.job.values_nsid, self.resident) {
             let number = u8::try_from(self.set.streams).expect("few streams");
-            let place = Place::KvChunks { nsid, prefix, first: 0, count: 1, stride: 1 };
-            sources.push(place.on(number));
+            let data = SourceData::KvChunks { nsid, prefix, first: 0, count: 1, stride: 1 };
+            sources.push(data.on(number));
         }
         let output = match self.job.values_nsid {
             Some(nsid) if self.job.kernel.sample().stores => {

@@ -8,7 +8,7 @@
 //!
 //! Modules, in the order of a measurement:
 //! - [`region`]: location of working sets
-//! - [`host`], `hold`, `contention`: the host's side
+//! - [`host`], `working_set_storage`, `contention`: the host's side
 //! - [`inside`]: the drive's side
 //! - [`quantiles`]: medians and quartiles
 //! - `meter`: energy, if a counter can be read
@@ -19,7 +19,6 @@
 mod bench;
 mod build;
 mod contention;
-mod hold;
 pub mod host;
 pub mod inside;
 mod intake;
@@ -28,6 +27,7 @@ mod meter;
 mod plan;
 pub mod quantiles;
 pub mod region;
+mod working_set_storage;
 
 use std::io;
 use std::path::PathBuf;
@@ -36,10 +36,10 @@ pub use crate::profile::Overlap;
 pub use bench::characterize;
 pub use build::{About, Machine, Watts, build_profile};
 pub use contention::Contention;
-pub use hold::Holding;
 pub use intake::{Intake, intake};
 pub use meter::{Counter, Meter};
 pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Subject, Survey, survey};
+pub use working_set_storage::StorageKind;
 
 /// Reason why there is no profile.
 #[derive(Debug, thiserror::Error)]

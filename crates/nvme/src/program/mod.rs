@@ -4,9 +4,9 @@
 //! "Program Activation Management" and "Memory Range Set Management". We had no access to its text,
 //! only to public source code that cites it, so every offset stands in this module and nowhere
 //! else. Not verified, because sources contradict each other or are silent: which selection
-//! activates a program ([`ACTIVATE`]), and the logs in `lists`.
+//! activates a program ([`ACTIVATE`]), and the logs in `logs`.
 
-mod lists;
+mod logs;
 
 use crate::capsule::Sqe;
 use crate::memory::Range;
@@ -14,7 +14,7 @@ use crate::opcode::Admin;
 use crate::status::Status;
 use crate::wire::{bits, layout};
 
-pub use lists::{
+pub use logs::{
     LIST_HEADER_BYTES, ProgramType, ProgramTypeEntry, RangeSet, RangeSetEntry, parse_program_types,
     parse_range_sets, program_types, range_sets,
 };

@@ -11,11 +11,13 @@
 //! - [`combine`]: the task and the answers of the program `combine`
 //! - [`pages`]: checksums of pages, and the task of the program that compares them
 //! - [`executions`]: the log of executions
+//! - [`location`]: where a piece lies on a drive, in each of these formats
 //! - [`tunnel`]: packets to and from the drive's own operating system
 
 pub mod combine;
 pub mod execute;
 pub mod executions;
+pub mod location;
 pub mod pages;
 pub mod tunnel;
 

@@ -97,7 +97,7 @@ pub(super) struct StepContext {
     pub(super) heads: Heads,
     /// Permit for the core's compute thread: one execution at a time, because an execution's wall
     /// time is bounded.
-    pub(super) lane: Semaphore,
+    pub(super) compute_turn: Semaphore,
     /// Owner of the program in the drives; its identifier is the holder of their memory, too.
     pub(super) owner: Owner,
 }

@@ -82,7 +82,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             takes_over,
         },
         heads,
-        lane: Semaphore::new(1),
+        compute_turn: Semaphore::new(1),
         owner,
     });
     let worked = match leads {

@@ -13,7 +13,7 @@ use csd_initiator::Memory;
 use csd_nvme::compute::Controls;
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Digests, Execution, Output, Place, Source};
+use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData};
 use csd_reactor::{Semaphore, now};
 use csd_store::array::Drive;
 use csd_store::piece::is_damage;
@@ -22,7 +22,7 @@ use super::context::StepContext;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::Cut;
 use super::{Answer, Records};
-use crate::drives::{add_sums, digests, places, some, unsound};
+use crate::drives::{add_sums, digests, some, sources_of, unsound};
 use crate::error::Error;
 use crate::link::TRIES;
 use crate::queue::Taken;
@@ -285,29 +285,29 @@ fn sources(
     let length = context.task().layout.chunk_len(taken.run.first);
     for (stream, entry) in (0u8..).zip(&context.task().inputs) {
         if cut.skip < length {
-            let places = places(entry, block_bytes, taken.member, &taken.run);
-            let places = places.into_iter().map(|place| behind(place, cut.skip));
-            sources.extend(places.map(|place| place.on(stream)));
+            let read = sources_of(entry, block_bytes, taken.member, &taken.run);
+            let read = read.into_iter().map(|data| behind(data, cut.skip));
+            sources.extend(read.map(|data| data.on(stream)));
             add_sums(&mut digests, stream, entry, &taken.run);
         }
     }
     if let Some(bytes) = u32::try_from(cut.handed.len()).ok().filter(|bytes| *bytes > 0) {
-        sources.push(Place::Inline { bytes }.on(0));
+        sources.push(SourceData::Inline { bytes }.on(0));
     }
     (sources, some(digests))
 }
 
-/// Returns the place of a chunk without its first bytes. Blocks still begin with the chunk, because
+/// Returns a chunk without its first bytes. Blocks still begin with the chunk, because
 /// its digest does.
-fn behind(place: Place, skip: u32) -> Place {
-    match place {
-        Place::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
-            Place::KvTail { nsid, prefix, number: first, skip }
+fn behind(data: SourceData, skip: u32) -> SourceData {
+    match data {
+        SourceData::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
+            SourceData::KvTail { nsid, prefix, number: first, skip }
         }
-        Place::Blocks { nsid, slba, bytes, .. } => {
-            Place::Blocks { nsid, slba, skip, bytes: bytes - skip }
+        SourceData::Blocks { nsid, slba, bytes, .. } => {
+            SourceData::Blocks { nsid, slba, skip, bytes: bytes - skip }
         }
-        place => place,
+        data => data,
     }
 }
 
@@ -368,10 +368,10 @@ mod tests {
     #[test]
     fn a_chunk_without_its_first_bytes_is_a_tail_or_blocks_that_are_skipped() {
         let prefix = [1; 12];
-        let kv = Place::KvChunks { nsid: 3, prefix, first: 7, count: 1, stride: 2 };
+        let kv = SourceData::KvChunks { nsid: 3, prefix, first: 7, count: 1, stride: 2 };
         assert_eq!(behind(kv, 0), kv);
-        assert_eq!(behind(kv, 9), Place::KvTail { nsid: 3, prefix, number: 7, skip: 9 });
-        let blocks = |skip, bytes| Place::Blocks { nsid: 1, slba: 8, skip, bytes };
+        assert_eq!(behind(kv, 9), SourceData::KvTail { nsid: 3, prefix, number: 7, skip: 9 });
+        let blocks = |skip, bytes| SourceData::Blocks { nsid: 1, slba: 8, skip, bytes };
         assert_eq!(behind(blocks(0, 1 << 20), 0), blocks(0, 1 << 20));
         assert_eq!(behind(blocks(0, 1 << 20), 8197), blocks(8197, (1 << 20) - 8197));
     }

@@ -1,7 +1,7 @@
 //! The host's part of a program's run: the same chunks over the same wire, the same program in the
 //! same sandbox.
 //!
-//! The program runs in the compute lanes of the cores that received the chunks, so `n` cores run
+//! The program runs in the compute threads of the cores that received the chunks, so `n` cores run
 //! `n` programs at once. Invariant: at most [`CHUNKS_AHEAD`] chunks of a core are in memory.
 
 use std::rc::Rc;
@@ -44,7 +44,7 @@ pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, M
             if !cut.handed.is_empty() {
                 streams[0].push(Buffer::from_slice(&cut.handed));
             }
-            let _turn = context.lane.acquire(1).await;
+            let _turn = context.compute_turn.acquire(1).await;
             let (run, parameters) = (Function::Run, &task.parameters);
             let ran = task.sandbox.run(run, streams, parameters, task.limits).await;
             let failed = |why| {

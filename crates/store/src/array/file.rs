@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::drive_record::DriveRecord;
+use crate::atomic_file::AtomicFile;
 use crate::fault::Fault;
 use crate::layout::DRIVES_MAX;
-use crate::whole::Whole;
 
 /// Version of the array file that this program reads and writes.
 pub const SCHEMA: u32 = 1;
@@ -158,7 +158,7 @@ impl ArrayFile {
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let text = toml::to_string(self).expect("names, numbers and paths in UTF-8 are TOML");
         let failed = |source| FileError::Io { path: path.to_owned(), source };
-        let (whole, mut file) = Whole::create(path).map_err(failed)?;
+        let (whole, mut file) = AtomicFile::create(path).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         // A power cut leaves the old file or this one.
         file.sync_all().map_err(failed)?;

@@ -3,7 +3,7 @@
 //! A drive that was emptied, replaced, or put back with an older medium has forgotten entries that
 //! it once acknowledged. Counted as an answer, its "no such key" would hide them. So a drive votes
 //! only if it has lived through the last life that the others know of its place
-//! ([`judge`](super::judge)), and a writer registers the lives of all voting drives before their
+//! ([`decide_votes`]), and a writer registers the lives of all voting drives before their
 //! acknowledgements count ([`register`]). `catalogue::rebuild` gives a drive its vote back.
 //!
 //! A drive that was never registered votes too, but then readers need a majority. Not noticed: a
@@ -15,8 +15,8 @@ use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, random_u64, spawn};
 
-use super::judge::{Held, Seen, Verdict, judge};
 use super::record::{Life, Lives, Roster, Seat, lives_key, roster_key};
+use super::vote::{Held, Seen, Verdict, decide_votes};
 use super::{Array, Drive, Error};
 
 /// Read size for a record, bytes: that of an array of a hundred drives.
@@ -63,7 +63,7 @@ pub(crate) async fn register(array: &Array, needed: usize) -> Result<(), Error> 
         let seen = look_at_all(array).await;
         array.require(needed)?;
         let voters = array.voters();
-        let Verdict { mut roster, votes, .. } = judge(&seen, array.size(), array.uuid);
+        let Verdict { mut roster, votes, .. } = decide_votes(&seen, array.size(), array.uuid);
         for drive in &voters {
             if let Err(why) = &votes[drive.index] {
                 return Err(Error::Vote { drive: drive.name.clone(), why: why.clone() });
@@ -184,7 +184,7 @@ pub(crate) async fn vacate(array: &Array, index: usize) -> Result<(), Error> {
     for _ in 0..ATTEMPTS {
         let seen = look_at_all(array).await;
         array.require(array.size())?;
-        let mut roster = judge(&seen, array.size(), array.uuid).roster;
+        let mut roster = decide_votes(&seen, array.size(), array.uuid).roster;
         let Seat { nguid, life } = roster.seat(index).unwrap_or_default();
         let life = Life { ordinal: life.ordinal + 1, number: random_u64() };
         roster.set(index, Seat { nguid, life });
@@ -203,7 +203,7 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
     for _ in 0..ATTEMPTS {
         let seen = look_at_all(array).await;
         let voters = array.voters();
-        let mut roster = judge(&seen, array.size(), array.uuid).roster;
+        let mut roster = decide_votes(&seen, array.size(), array.uuid).roster;
         let before = roster.seat(drive.index).unwrap_or_default().life;
         let own = read_lives(drive).await?;
         let is_right = |lives: &&Lives| {
@@ -252,7 +252,7 @@ pub(crate) enum Origin {
 /// # Errors
 /// A failed command.
 pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error> {
-    let roster = judge(&look_at_all(array).await, array.size(), array.uuid).roster;
+    let roster = decide_votes(&look_at_all(array).await, array.size(), array.uuid).roster;
     let seat = roster.seat(drive.index);
     let is_same = seat.is_none_or(|seat| seat.nguid == drive.nguid);
     // Only a rebuild gives a new drive the life that the others know of its place.

@@ -4,16 +4,16 @@
 //! that is down, and hides none: every error names the drive. Invariants: a drive keeps its index,
 //! its place in the array file, whether it is up or down; a connection is one life of its drive.
 
+mod array_folder;
 mod drive;
 mod drive_record;
 mod error;
 mod file;
-mod home;
-mod judge;
 pub(crate) mod membership;
 mod quorum;
 mod record;
 mod slot;
+mod vote;
 mod writers;
 
 use std::cell::{Cell, RefCell};
@@ -26,12 +26,12 @@ use csd_reactor::{Class, spawn};
 
 use drive::{open, reason};
 
+pub use array_folder::{ArrayFolder, DEFAULT_FOLDER};
 pub use drive::Drive;
 pub use drive::words;
 pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
-pub use home::{DEFAULT_FOLDER, Home};
 pub use quorum::Quorum;
 pub use record::{Lives, Roster};
 pub use slot::DriveSlot;
@@ -141,7 +141,7 @@ impl Array {
                 Err(error) => array.slots[index].link = Err(error.to_string()),
             }
         }
-        let verdict = judge::judge(&seen, array.size(), plan.uuid);
+        let verdict = vote::decide_votes(&seen, array.size(), plan.uuid);
         array.is_new = verdict.is_new;
         array.slots.iter_mut().zip(verdict.votes).for_each(|(slot, vote)| slot.vote = vote);
         array

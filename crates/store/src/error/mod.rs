@@ -59,8 +59,8 @@ pub enum Error {
         source: io::Error,
     },
     /// The thread that reads, hashes and writes files failed: an internal error.
-    #[error("internal error: the compute lane failed")]
-    Lane,
+    #[error("internal error: the compute thread failed")]
+    ComputeThread,
 }
 
 impl Error {

@@ -213,7 +213,7 @@ async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encod
         let sum = crc32c::crc32c(&bytes);
         (encoder, bytes, ready, sum)
     };
-    compute_fn(Class::Foreground, 0, work).await.map_err(|_| Error::Lane)
+    compute_fn(Class::Foreground, 0, work).await.map_err(|_| Error::ComputeThread)
 }
 
 /// Returns the size of the pages of an object that have checksums, bytes, as one of its page lists

@@ -15,8 +15,8 @@ use super::chunk::read_chunk;
 use super::encoding::{Encoded, Encoding, Number, Origin, Piece};
 use super::flow::Flow;
 use super::in_drives::InDrives;
+use super::new_page_lists::{self, UnlistedPieces};
 use super::pages::Lists;
-use super::unlisted::{self, Unlisted};
 use super::{Error, check_owner};
 use crate::array::Array;
 use crate::catalogue::Entry;
@@ -108,7 +108,7 @@ pub(super) async fn stored(
     let work = Rc::new(work);
     if !drives.is_some_and(|drives| drives.has_room()) {
         let left = work.check_room(array).await?;
-        drives.inspect(|drives| drives.begin(Unlisted::new(left)));
+        drives.inspect(|drives| drives.begin(UnlistedPieces::new(left)));
     }
     let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
     let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
@@ -123,7 +123,7 @@ pub(super) async fn stored(
         lists.finish(|index| work.slots[index].up().ok()).await;
     }
     if let (Some(drives), Some(page_bytes)) = (drives, page_bytes) {
-        unlisted::list(array, entry, (drives.take_stored(), page_bytes), flow).await?;
+        new_page_lists::list(array, entry, (drives.take_stored(), page_bytes), flow).await?;
     }
     Ok(all)
 }
@@ -218,7 +218,7 @@ impl Encoding {
             (data, parity, chunk_sums, sums)
         };
         let encoded = compute_fn(Class::Foreground, 0, encode).await;
-        let (data, parity, chunk_sums, sums) = encoded.map_err(|_| Error::Lane)?;
+        let (data, parity, chunk_sums, sums) = encoded.map_err(|_| Error::ComputeThread)?;
         let data = if self.origin.is_some() { data } else { Vec::new() };
         let pieces = data.into_iter().chain(parity).collect();
         Ok((pieces, Encoded { chunk_sums, sums, lost: Vec::new() }))

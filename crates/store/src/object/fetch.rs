@@ -31,8 +31,8 @@ impl Fetch<'_> {
     fn task(&self) -> Task {
         let mut peers = Peers::of(self.to.0);
         let mut piece = |(drive, spot): (&Drive, Spot)| {
-            let (peer, place) = (peers.number(drive), spot.combined(drive.block.block_bytes()));
-            Piece { peer, place, bytes: self.bytes, crc32c: Some(self.sum) }
+            let (peer, location) = (peers.number(drive), spot.location(drive.block.block_bytes()));
+            Piece { peer, location, bytes: self.bytes, crc32c: Some(self.sum) }
         };
         let (source, target) = (piece(self.from), piece(self.to));
         let targets = vec![Target { piece: target, factors: vec![1] }];

@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, Compute, Job, JoinHandle, compute_fn, spawn};
 
+use super::after_move;
 use super::chunk::{not_stored, read_chunk, read_front};
-use super::follow;
 use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW};
 use crate::array::Array;
@@ -94,7 +94,7 @@ pub async fn get(
     drop(reader);
     match copied {
         Ok((sink, lost)) => Ok(Got { entry: Rc::unwrap_or_clone(entry), sink, lost, warnings }),
-        Err(error) => Err(follow::removed_or_moved(array, &entry, error).await),
+        Err(error) => Err(after_move::removed_or_moved(array, &entry, error).await),
     }
 }
 
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
     /// Returns the object where it was moved to, if the first such error shows that it was.
     async fn moved(&self, error: &Error) -> Option<&Moved> {
         if self.moved.get().is_none() {
-            let entry = follow::after(self.array, &self.entry, error).await.map(Rc::new);
+            let entry = after_move::after(self.array, &self.entry, error).await.map(Rc::new);
             let moved = entry.map(|entry| (Rc::clone(&entry), Pieces::new(self.array, &entry)));
             let _another = self.moved.set(moved);
         }
@@ -294,7 +294,7 @@ async fn copy(
         };
         unit += 1;
         // Drives have sent more during this write; everything that has arrived is written at once.
-        let outcome = writing.await.map_err(|_| Error::Lane)?;
+        let outcome = writing.await.map_err(|_| Error::ComputeThread)?;
         // The chunks' memory is freed on this thread, which receives the next ones: a thread reuses
         // memory that it has freed itself, and new memory costs a page fault each 4 KiB.
         let (mut writer, done) = outcome.map_err(|refused| match refused {
@@ -339,7 +339,7 @@ async fn end(entry: &Entry, writer: Writer, is_complete: bool) -> Result<Sink, E
         return Err(Error::Digest { name: entry.name.clone() });
     }
     let flushed = compute_fn(Class::Foreground, 0, move || sink.flush().map(|()| sink));
-    let sink = flushed.await.map_err(|_| Error::Lane)?;
+    let sink = flushed.await.map_err(|_| Error::ComputeThread)?;
     sink.map_err(|source| Error::Write { source })
 }
 

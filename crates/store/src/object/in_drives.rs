@@ -3,10 +3,10 @@
 //!
 //! The drive of the first parity piece encodes a stripe, so that drives take turns as parity does.
 //! A whole object is encoded by the drive that has it, which also sends the chunks; to blocks they
-//! are fetched by their own drives ([`super::pulls`]).
+//! are fetched by their own drives ([`super::fetch_to_blocks`]).
 //! A drive that fails is not asked again; its stripes are encoded on the host. The host deletes the
 //! answers of a task; a command that is interrupted leaves them where parity is swept. At last the
-//! drives sum the pages of what they have stored ([`super::unlisted`]).
+//! drives sum the pages of what they have stored ([`super::new_page_lists`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use csd_nvme::vendor::execute::{Output, chunk_key};
 
 use super::Error;
 use super::encoding::{Encoded, Encoding};
-use super::unlisted::Unlisted;
+use super::new_page_lists::UnlistedPieces;
 use crate::array::{Drive, OBJECTS_NSID, words};
 use crate::catalogue::ObjectId;
 use crate::pages::Wanted;
@@ -37,7 +37,7 @@ pub(super) struct InDrives {
     /// Number of stripes that the host has encoded.
     here: Cell<u32>,
     /// Pieces that drives have encoded or copied, by the drive that holds them.
-    stored: RefCell<Unlisted>,
+    stored: RefCell<UnlistedPieces>,
 }
 
 impl InDrives {
@@ -80,7 +80,7 @@ impl InDrives {
     }
 
     /// Begins an object, of which drives have stored these pieces, with the room that is left.
-    pub(super) fn begin(&self, stored: Unlisted) {
+    pub(super) fn begin(&self, stored: UnlistedPieces) {
         self.stored.replace(stored);
     }
 
@@ -90,7 +90,7 @@ impl InDrives {
     }
 
     /// Takes the pieces that drives have stored.
-    pub(super) fn take_stored(&self) -> Unlisted {
+    pub(super) fn take_stored(&self) -> UnlistedPieces {
         self.stored.take()
     }
 
@@ -217,15 +217,15 @@ impl Encoding {
             let (drive, entry) = self.source(stripe, piece)?;
             let layout = entry.layout();
             let (spot, bytes) = (Spot::of_chunk(entry, &layout, *chunk), layout.chunk_len(*chunk));
-            let (place, crc32c) = (spot.combined(drive.block.block_bytes()), entry.sum(*chunk));
-            sources.push(Piece { peer: peers.number(drive), place, bytes, crc32c });
+            let (location, crc32c) = (spot.location(drive.block.block_bytes()), entry.sum(*chunk));
+            sources.push(Piece { peer: peers.number(drive), location, bytes, crc32c });
         }
         let mut targets = Vec::new();
         for number in written {
             let drive = self.drive(stripe, *number)?;
             let (spot, bytes) = self.place(stripe, *number);
-            let (peer, place) = (peers.number(drive), spot.combined(drive.block.block_bytes()));
-            let piece = Piece { peer, place, bytes, crc32c: None };
+            let (peer, location) = (peers.number(drive), spot.location(drive.block.block_bytes()));
+            let piece = Piece { peer, location, bytes, crc32c: None };
             let factor = |column| self.code.coefficient(*number, column);
             targets.push(Target { piece, factors: (0..chunks.len()).map(factor).collect() });
         }

@@ -4,6 +4,7 @@
 //! overwritten. Invariants: an object is sealed only after all its chunks were acknowledged; a get
 //! succeeds only if all bytes hash to the digest in the entry.
 
+mod after_move;
 mod arrange;
 mod change;
 mod chunk;
@@ -11,26 +12,25 @@ mod copy;
 mod cut;
 mod draft;
 mod encode;
+mod encode_cost;
 mod encoding;
 mod fetch;
+mod fetch_to_blocks;
 mod flow;
-mod follow;
 mod get;
 mod in_drives;
-mod list;
+mod list_objects;
+mod new_page_lists;
 mod pages;
 mod parity;
 mod pieces;
 mod protect;
-mod pulls;
 mod put;
 mod range;
 mod rebalance;
 mod reclaim;
 mod remove;
 mod transfer;
-mod unlisted;
-mod way;
 mod writer;
 
 use std::sync::Arc;
@@ -43,12 +43,13 @@ use crate::error::NameError;
 pub use crate::catalogue::On;
 pub use crate::error::Error;
 pub use crate::pages::PAGE_BYTES;
+pub use after_move::moved;
 pub use arrange::Arrange;
 pub use cut::graph_starts;
 pub use draft::Stored;
-pub use follow::moved;
+pub use encode_cost::{Account, Encode, Model, Moved};
 pub use get::{Form, GetOptions, Got, Sink, get};
-pub use list::{Listed, list};
+pub use list_objects::{Listed, list};
 pub use pieces::read_piece;
 pub use protect::{Protected, protect};
 pub use put::{PutOptions, put};
@@ -56,11 +57,10 @@ pub use range::read;
 pub use rebalance::{Limits, Rebalanced, lies_on, rebalance};
 pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
-pub use way::{Account, Encode, Model, Moved};
 
+pub(crate) use after_move::removed_or_moved;
 pub use chunk::{read_chunk, read_front};
 pub use draft::{Draft, Shape};
-pub(crate) use follow::removed_or_moved;
 pub use pieces::Pieces;
 pub(crate) use reclaim::objects_on;
 pub(crate) use remove::sweep_ids;

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_kernels::verify::{self, Plan};
-use csd_nvme::vendor::pages::{List, PieceKind, list_key};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{List, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
 use crate::array::Drive;
@@ -23,9 +24,9 @@ use crate::room;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Series {
     /// Number of the drive among those of the writer.
-    lane: usize,
+    drive: usize,
     /// Kind of the places.
-    kind: PieceKind,
+    kind: LocationKind,
     /// Namespace.
     nsid: u32,
     /// Identifier in the keys of the values, or of the object.
@@ -58,16 +59,16 @@ impl Lists {
         Self { page_bytes, open: BTreeMap::new(), begun: BTreeMap::new() }
     }
 
-    /// Returns the place of the next piece of a lane in its lists; `None` for a piece of one page.
+    /// Returns the place of the next piece of a drive in its lists; `None` for a piece of one page.
     pub(super) fn listed(
         &mut self,
-        lane: usize,
+        drive: usize,
         spot: Spot,
         object: ObjectId,
         bytes: usize,
     ) -> Option<Listed> {
         let (kind, nsid, object, start) = spot.listed(object);
-        let series = Series { lane, kind, nsid, object: object.0 };
+        let series = Series { drive, kind, nsid, object: object.0 };
         let (group, full) = self.group(series, bytes)?;
         Some(Listed { group, full, start })
     }
@@ -97,11 +98,11 @@ impl Lists {
         Some((group, full))
     }
 
-    /// Ends the groups that are left: no more pieces are added. Those of a lane without a drive are
-    /// not stored.
+    /// Ends the groups that are left: no more pieces are added. Those for which `drive` returns
+    /// `None` are not stored.
     pub(super) async fn finish<'a>(self, drive: impl Fn(usize) -> Option<&'a Rc<Drive>>) {
         let end = |(series, group): (Series, Rc<Group>)| {
-            let drive = Rc::clone(drive(series.lane)?);
+            let drive = Rc::clone(drive(series.drive)?);
             Some(spawn(Class::Foreground, async move { group.end(&drive).await }))
         };
         let ends: Vec<_> = self.open.into_iter().filter_map(end).collect();
@@ -139,7 +140,7 @@ impl Listed {
                 }
                 stored
             }
-            Err(_) => Err(Error::Lane),
+            Err(_) => Err(Error::ComputeThread),
         };
         self.group.end(drive).await;
         stored
@@ -169,7 +170,7 @@ impl Group {
         }
         let Series { kind, nsid, object, .. } = self.series;
         let list = List { kind, nsid, page_bytes: self.page_bytes, object, pieces, sums }.encode();
-        if kind == PieceKind::BLOCKS {
+        if kind == LocationKind::BLOCKS {
             let room = room::records_left(drive).await.unwrap_or(0);
             // Blocks that were acknowledged may still be in a cache.
             if room < room::record_bytes(list.len() as u64) || drive.block.flush().await.is_err() {
@@ -190,8 +191,8 @@ fn sums(page_bytes: u32, piece: &[u8]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn series(lane: usize) -> Series {
-        Series { lane, kind: PieceKind::VALUES, nsid: 3, object: [9; 12] }
+    fn series(drive: usize) -> Series {
+        Series { drive, kind: LocationKind::VALUE, nsid: 3, object: [9; 12] }
     }
 
     #[test]
@@ -211,7 +212,7 @@ mod tests {
         let (other, before) = lists.group(series(1), 4097).unwrap();
         assert_eq!((other.number, other.pending.get(), before.is_none()), (0, 2, true));
         let left: Vec<_> =
-            lists.open.iter().map(|(series, group)| (series.lane, group.number)).collect();
+            lists.open.iter().map(|(series, group)| (series.drive, group.number)).collect();
         assert_eq!(left, [(0, 1), (1, 0)]);
     }
 

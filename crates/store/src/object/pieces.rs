@@ -250,7 +250,7 @@ impl Pieces {
             found
         };
         let Ok(mut found) = compute_fn(Class::Foreground, 0, decode).await else {
-            return wanted.map(|_| Err(Error::Lane)).collect();
+            return wanted.map(|_| Err(Error::ComputeThread)).collect();
         };
         for error in failed.values() {
             *self.computed.borrow_mut().entry(reason(error)).or_default() += 1;

@@ -203,7 +203,7 @@ impl Reader {
             }
             Ok::<_, Error>((self, Read { bytes, sum, cuts }))
         });
-        read.await.map_err(|_| Error::Lane)?
+        read.await.map_err(|_| Error::ComputeThread)?
     }
 }
 

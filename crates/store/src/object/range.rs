@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
+use super::after_move;
 use super::chunk::read_chunk;
-use super::follow;
 use super::pieces::Pieces;
 use super::{Error, WINDOW};
 use crate::array::Array;
@@ -31,9 +31,9 @@ pub async fn read(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec
     }
     match copy(array, entry, bytes.start..end).await {
         Ok(read) => Ok(read),
-        Err(error) => match follow::after(array, entry, &error).await {
+        Err(error) => match after_move::after(array, entry, &error).await {
             Some(moved) => copy(array, &moved, bytes.start..end).await,
-            None => Err(follow::removed_or_moved(array, entry, error).await),
+            None => Err(after_move::removed_or_moved(array, entry, error).await),
         },
     }
 }

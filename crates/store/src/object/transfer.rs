@@ -18,8 +18,8 @@ use super::copy;
 use super::fetch::Fetch;
 use super::flow::Flow;
 use super::in_drives::InDrives;
+use super::new_page_lists::{self, UnlistedPieces};
 use super::pieces::Pieces;
-use super::unlisted::{self, Unlisted};
 use super::{CHECK_INTERVAL, Error, WINDOW, check_owner, parity};
 use crate::array::{Array, Drive, DriveSlot, drive_of};
 use crate::catalogue::{Entry, Placement};
@@ -54,7 +54,7 @@ pub(super) async fn make(
     drives: &Rc<InDrives>,
     flow: &Flow,
 ) -> Result<Count, Error> {
-    let stored = Unlisted::new(check_room(array, &copy).await?);
+    let stored = UnlistedPieces::new(check_room(array, &copy).await?);
     let made = make_all(array, entry, &mut copy, (drives, stored), flow).await;
     // Nothing of an object before shall be listed as a piece of the next one.
     drop(drives.take_stored());
@@ -75,7 +75,7 @@ async fn make_all(
     array: &Array,
     entry: &Entry,
     copy: &mut Entry,
-    (drives, stored): (&Rc<InDrives>, Unlisted),
+    (drives, stored): (&Rc<InDrives>, UnlistedPieces),
     flow: &Flow,
 ) -> Result<Count, Error> {
     let page_bytes = copy::page_bytes(array, entry).await;
@@ -90,7 +90,7 @@ async fn make_all(
         let silent = Flow { progress: Arc::new(|_| {}), ..flow.clone() };
         parity::encode(array, copy, Some(drives), page_bytes, &silent).await?;
     } else if let Some(page_bytes) = page_bytes {
-        unlisted::list(array, copy, (stored, page_bytes), flow).await?;
+        new_page_lists::list(array, copy, (stored, page_bytes), flow).await?;
     }
     Ok(count)
 }
@@ -128,7 +128,7 @@ struct Transfer {
     /// Time of the last look at the name.
     checked: Cell<Instant>,
     /// Chunks that are stored.
-    stored: RefCell<Unlisted>,
+    stored: RefCell<UnlistedPieces>,
 }
 
 /// A chunk in flight; its bytes, if this host has to send them.
@@ -145,7 +145,7 @@ impl Transfer {
     fn new(
         array: &Array,
         (entry, copy): (&Entry, &Entry),
-        (drives, stored): (&Rc<InDrives>, Unlisted),
+        (drives, stored): (&Rc<InDrives>, UnlistedPieces),
         flow: &Flow,
     ) -> Self {
         let from = Rc::new(entry.clone());
@@ -255,7 +255,7 @@ impl Transfer {
             (bytes, sum)
         };
         let summed = compute_fn(Class::Foreground, 0, sum).await;
-        let (bytes, sum) = summed.map_err(|_| Error::Lane)?;
+        let (bytes, sum) = summed.map_err(|_| Error::ComputeThread)?;
         let (from, to) = self.places(chunk);
         if sum != self.sum(chunk) {
             return Err(not_stored(&self.drive(from)?.name, &self.from.0, chunk));

@@ -28,7 +28,7 @@ pub(super) struct Writer<'a> {
     array: &'a Array,
     pub(super) entry: Entry,
     /// Drives of the members, then other drives that may hold parity.
-    lanes: Vec<Lane>,
+    windows: Vec<DriveWindow>,
     outcome: Rc<Outcome>,
     /// Time of the last check that this put owns the name.
     checked: Instant,
@@ -58,9 +58,11 @@ struct Parities {
     sums: Vec<u32>,
 }
 
-struct Lane {
+/// Window of a drive: the pieces that it may be sent before it has acknowledged others.
+struct DriveWindow {
     drive: Rc<Drive>,
-    window: Semaphore,
+    /// Permits for pieces in flight, [`WINDOW`] in all.
+    permits: Semaphore,
     claimer: Option<Claimer>,
     /// Bytes of records that it may still store, as far as is known.
     records: u64,
@@ -88,7 +90,7 @@ impl<'a> Writer<'a> {
         striped: bool,
         page_bytes: Option<u32>,
     ) -> Result<Self, Error> {
-        let mut lanes = Vec::new();
+        let mut windows = Vec::new();
         for &member in &entry.members {
             let drive = array.drive(member.into())?;
             let key = catalogue::key(&entry.name);
@@ -96,12 +98,12 @@ impl<'a> Writer<'a> {
                 Placement::Kv => None,
                 Placement::Block(_) => Some(Claimer::new(drive, entry.id, key).await?),
             };
-            lanes.push(Lane::new(drive, claimer));
+            windows.push(DriveWindow::new(drive, claimer));
         }
         if let Some(protection) = &entry.protection {
             let others = protection.group.iter().filter(|drive| !entry.members.contains(drive));
             let up = others.filter_map(|drive| array.drive(usize::from(*drive)).ok());
-            lanes.extend(up.map(|drive| Lane::new(drive, None)));
+            windows.extend(up.map(|drive| DriveWindow::new(drive, None)));
         }
         let parity = entry.protection.as_ref().filter(|_| striped).map(|protection| Parities {
             dealer: Dealer::new(protection.scheme, &protection.group),
@@ -111,7 +113,7 @@ impl<'a> Writer<'a> {
         });
         let (entry, outcome, checked) = (entry.clone(), Rc::default(), now());
         let lists = page_bytes.map(Lists::new);
-        Ok(Self { array, entry, lanes, outcome, checked, chunks: 0, parity, lists, pace: None })
+        Ok(Self { array, entry, windows, outcome, checked, chunks: 0, parity, lists, pace: None })
     }
 
     /// Checks from time to time that this put still owns the name: if not, its units of the block
@@ -154,34 +156,34 @@ impl<'a> Writer<'a> {
         parities.sums.extend(pieces.iter().map(|(_, sum)| *sum));
         for (number, ((piece, _), drive)) in (begin..).zip(pieces.into_iter().zip(drives)) {
             let number = Number::Parity(number);
-            let lane = self.lanes.iter().position(|lane| lane.drive.index == usize::from(drive));
-            match lane {
-                Some(lane) => self.send_to(lane, number, piece).await?,
+            let is_of = |window: &DriveWindow| window.drive.index == usize::from(drive);
+            match self.windows.iter().position(is_of) {
+                Some(index) => self.send_to(index, number, piece).await?,
                 None => self.outcome.missing.borrow_mut().push(number),
             }
         }
         Ok(())
     }
 
-    async fn send_to(&mut self, lane: usize, number: Number, piece: Buffer) -> Result<(), Error> {
-        let permit = self.lanes[lane].window.acquire(1).await;
+    async fn send_to(&mut self, index: usize, number: Number, piece: Buffer) -> Result<(), Error> {
+        let permit = self.windows[index].permits.acquire(1).await;
         if let Some(pace) = &self.pace {
-            pace.wait(self.lanes[lane].drive.index, piece.len() as u64).await;
+            pace.wait(self.windows[index].drive.index, piece.len() as u64).await;
         }
         self.check().await?;
         if let Some(error) = self.outcome.failure.borrow_mut().take() {
             return Err(error);
         }
         let may_miss = self.may_miss(number);
-        let spot = match self.place(lane, number, piece.len() as u64).await {
+        let spot = match self.place(index, number, piece.len() as u64).await {
             Err(error) if may_miss && error.is_lost() => {
                 self.outcome.missing.borrow_mut().push(number);
                 return Ok(());
             }
             spot => spot?,
         };
-        let (drive, outcome) = (Rc::clone(&self.lanes[lane].drive), Rc::clone(&self.outcome));
-        let listed = self.listed(lane, spot, piece.len());
+        let (drive, outcome) = (Rc::clone(&self.windows[index].drive), Rc::clone(&self.outcome));
+        let listed = self.listed(index, spot, piece.len());
         drop(spawn(Class::Foreground, async move {
             let stored = match listed {
                 Some(listed) => listed.store(&drive, spot, piece).await,
@@ -200,8 +202,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the place of a piece in the page lists, if it has one.
-    fn listed(&mut self, lane: usize, spot: Spot, bytes: usize) -> Option<Listed> {
-        self.lists.as_mut()?.listed(lane, spot, self.entry.id, bytes)
+    fn listed(&mut self, index: usize, spot: Spot, bytes: usize) -> Option<Listed> {
+        self.lists.as_mut()?.listed(index, spot, self.entry.id, bytes)
     }
 
     /// Returns true if the object can do without the piece. Extents of blocks are complete, and the
@@ -213,15 +215,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn place(&mut self, lane: usize, number: Number, bytes: u64) -> Result<Spot, Error> {
-        let lane = &mut self.lanes[lane];
-        if let (Number::Chunk(_), Some(claimer)) = (number, &mut lane.claimer) {
-            let (unit, used) = lane.unit;
+    async fn place(&mut self, index: usize, number: Number, bytes: u64) -> Result<Spot, Error> {
+        let window = &mut self.windows[index];
+        if let (Number::Chunk(_), Some(claimer)) = (number, &mut window.claimer) {
+            let (unit, used) = window.unit;
             let (unit, used) = match used < UNIT_BYTES {
                 true => (unit, used),
                 false => (claimer.claim(self.array).await?, 0),
             };
-            lane.unit = (unit, used + u64::from(self.entry.chunk_bytes));
+            window.unit = (unit, used + u64::from(self.entry.chunk_bytes));
             return Ok(Spot::Blocks(u64::from(unit) * UNIT_BYTES + used));
         }
         let (id, number) = match number {
@@ -230,27 +232,27 @@ impl<'a> Writer<'a> {
                 (self.entry.parity_id().expect("parity is of a protected object"), number)
             }
         };
-        lane.take(room::record_bytes(bytes)).await?;
+        window.take(room::record_bytes(bytes)).await?;
         Ok(Spot::Value(id, number))
     }
 
     /// Waits for all pieces in flight, and stores the last page lists.
     pub(super) async fn finish(mut self) -> Result<Finished, Error> {
         let mut extents = Vec::new();
-        for lane in &self.lanes {
-            let _all: SemaphorePermit = lane.window.acquire(WINDOW).await;
+        for window in &self.windows {
+            let _all: SemaphorePermit = window.permits.acquire(WINDOW).await;
         }
         let owned = self.check().await;
         let lists = self.lists.take().filter(|_| owned.is_ok());
         if let Some(lists) = lists {
-            lists.finish(|lane| Some(&self.lanes[lane].drive)).await;
+            lists.finish(|index| Some(&self.windows[index].drive)).await;
         }
-        for lane in self.lanes {
+        for window in self.windows {
             // Writes to a block namespace are durable only after a flush; a sealed object must be
             // durable.
-            if let Some(claimer) = lane.claimer {
-                let flushed = lane.drive.block.flush().await;
-                flushed.map_err(|error| Error::command(&lane.drive, error))?;
+            if let Some(claimer) = window.claimer {
+                let flushed = window.drive.block.flush().await;
+                flushed.map_err(|error| Error::command(&window.drive, error))?;
                 extents.push(claimer.into_extents());
             }
         }
@@ -270,10 +272,10 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).expect("fewer pieces than 2^32")
 }
 
-impl Lane {
+impl DriveWindow {
     fn new(drive: &Rc<Drive>, claimer: Option<Claimer>) -> Self {
-        let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
-        Self { drive, window, claimer, records: 0, unit: (0, UNIT_BYTES) }
+        let (drive, permits) = (Rc::clone(drive), Semaphore::new(WINDOW));
+        Self { drive, permits, claimer, records: 0, unit: (0, UNIT_BYTES) }
     }
 
     /// Reserves space for a record. The rest is left to the catalogue, so that a full drive still
@@ -281,7 +283,7 @@ impl Lane {
     async fn take(&mut self, bytes: u64) -> Result<(), Error> {
         if self.records < bytes {
             // Once all chunks are acknowledged, the drive's usage includes them.
-            let _sent = self.window.acquire(WINDOW - 1).await;
+            let _sent = self.permits.acquire(WINDOW - 1).await;
             self.records = room::records_left(&self.drive).await?;
         }
         let left = self.records.checked_sub(bytes).ok_or_else(|| {

@@ -3,13 +3,13 @@
 //!
 //! A writer that has the bytes sums pages itself ([`crate::object`]). Pieces that drives have made,
 //! and those whose list is missing or damaged, get lists later, from checksums that their drive
-//! computes ([`made`]). [`held`] reads which pieces have lists.
+//! computes ([`page_list_writer`]). [`page_list_reader`] reads which pieces have lists.
 
-mod held;
-mod made;
+mod page_list_reader;
+mod page_list_writer;
 
-pub(crate) use held::{Held, Listed, damaged, page_bytes};
-pub(crate) use made::{Group, Maker, Wanted, add, store};
+pub(crate) use page_list_reader::{Listed, ListedPieces, damaged, page_bytes};
+pub(crate) use page_list_writer::{Group, Maker, Wanted, add, store};
 
 /// Default size of a page, bytes.
 pub const PAGE_BYTES: u32 = 4096;

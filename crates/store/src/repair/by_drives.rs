@@ -90,7 +90,7 @@ fn task(executor: &Drive, work: &Rebuild) -> Task {
     let mut peers = Peers::of(executor);
     let mut named = |piece: &Piece| combine::Piece {
         peer: peers.number(&piece.drive),
-        place: piece.spot.combined(piece.drive.block.block_bytes()),
+        location: piece.spot.location(piece.drive.block.block_bytes()),
         bytes: piece.bytes,
         crc32c: work.compares.then_some(piece.sum),
     };

@@ -71,8 +71,8 @@ impl Checks {
     pub(super) async fn are_right(self, fleet: &Fleet, pieces: &[Piece]) -> Result<bool, Error> {
         let drive: &Drive = &pieces[0].drive;
         let program = fleet.program(drive).await?;
-        let places = pieces.iter().map(Piece::place).collect();
-        let read = in_place::verify(drive, program, self.page_bytes, places).await?;
+        let sources = pieces.iter().map(Piece::source).collect();
+        let read = in_place::verify(drive, program, self.page_bytes, sources).await?;
         let sums: Vec<u32> = pieces.iter().map(|piece| piece.sum).collect();
         Ok(read.is_ok_and(|result| !self.compares || result == verified(&sums)))
     }

@@ -3,7 +3,7 @@
 //! Reads names only, and writes nothing.
 
 use super::fleet::Fleet;
-use super::presence::Presence;
+use super::known_pieces::KnownPieces;
 use super::subject::Subject;
 use crate::array::Array;
 use crate::catalogue::Entry;
@@ -19,8 +19,8 @@ pub async fn endangered(array: &Array, entries: &[Entry], index: usize) -> Vec<S
         let holds = |drives: &[u16]| drives.iter().any(|drive| usize::from(*drive) == index);
         let is_at_risk = match &entry.protection {
             Some(protection) if entry.protected().is_some() => {
-                let presence = Presence::read(&fleet, entry).await;
-                let subject = Subject::new(&fleet, entry, &presence);
+                let known = KnownPieces::read(&fleet, entry).await;
+                let subject = Subject::new(&fleet, entry, &known);
                 holds(&protection.group)
                     && subject.is_some_and(|subject| subject.least_margin(&fleet) < 0)
             }

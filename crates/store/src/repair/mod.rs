@@ -14,16 +14,16 @@
 //! reports no missing piece has seen each piece good.
 
 mod by_drives;
+mod change_entry;
 mod check;
 mod endangered;
-mod fix;
 mod fleet;
-mod lists;
+mod known_pieces;
 mod mover;
+mod page_lists;
 mod piece;
-mod presence;
+mod rebuild_stripes;
 mod report;
-mod revise;
 mod stripe;
 mod subject;
 mod units;
@@ -41,11 +41,11 @@ use crate::error::NameError;
 use crate::object::{self, Progress};
 use crate::unwritten;
 use by_drives::ByDrives;
+use change_entry::{Changed, change_entry};
 use check::Checks;
 use fleet::Fleet;
+use known_pieces::KnownPieces;
 use mover::{ByHost, Mover};
-use presence::Presence;
-use revise::{Revised, revise};
 use subject::{State, Subject};
 
 pub use endangered::endangered;
@@ -145,9 +145,9 @@ impl<M: Mover + 'static> Repair<'_, M> {
     async fn survey(&mut self, entries: &[Entry]) -> Result<Work, Error> {
         let (mut work, mut total) = (Work::new(), 0);
         for entry in entries {
-            let presence = Presence::read(&self.fleet, entry).await;
-            let Some(subject) = Subject::new(&self.fleet, entry, &presence) else {
-                self.look_at_unprotected(entry, &presence).await?;
+            let known = KnownPieces::read(&self.fleet, entry).await;
+            let Some(subject) = Subject::new(&self.fleet, entry, &known) else {
+                self.look_at_unprotected(entry, &known).await?;
                 continue;
             };
             total += subject.bytes_of_all();
@@ -164,10 +164,10 @@ impl<M: Mover + 'static> Repair<'_, M> {
     async fn look_at_unprotected(
         &mut self,
         entry: &Entry,
-        presence: &Presence,
+        known: &KnownPieces,
     ) -> Result<(), Error> {
         let mut found = Repaired::default();
-        found.look_at_unprotected(&self.fleet, entry, presence);
+        found.look_at_unprotected(&self.fleet, entry, known);
         // Chunks of an object that was removed since are gone.
         let is_there = match object::lookup(self.array, &entry.name).await {
             _ if found.missing.is_empty() => true,
@@ -189,7 +189,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         let Some(subject) = self.load(name).await?.filter(|subject| subject.entry.id == id) else {
             return Ok(());
         };
-        self.fix(&subject, stripes).await?;
+        self.rebuild_stripes(&subject, stripes).await?;
         self.close(&subject).await?;
         let states = (subject.entry.placement.clone(), subject.states());
         self.kept.insert(subject.entry.id, states);
@@ -204,7 +204,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         self.check(&subject).await;
         let bad: Vec<u32> =
             subject.bad_stripes(&self.fleet).into_iter().map(|(_, stripe)| stripe).collect();
-        self.fix(&subject, &bad).await?;
+        self.rebuild_stripes(&subject, &bad).await?;
         self.list_pages(&subject).await?;
         self.close(&subject).await?;
         if !subject.is_gone.get() && !self.limits.stop.get() {
@@ -222,21 +222,21 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 Err(Error::Name(NameError::Missing { .. })) => return Ok(None),
                 entry => entry?,
             };
-            let presence = Presence::read(&self.fleet, &entry).await;
-            let Some(subject) = Subject::new(&self.fleet, &entry, &presence) else {
+            let known = KnownPieces::read(&self.fleet, &entry).await;
+            let Some(subject) = Subject::new(&self.fleet, &entry, &known) else {
                 return Ok(None);
             };
-            match units::settle(self.array, &self.fleet, &subject, &presence).await? {
+            match units::settle(self.array, &self.fleet, &subject, &known).await? {
                 None => {}
-                Some(Revised::Done(revised)) => entry = *revised,
-                Some(Revised::Moved) => continue,
-                Some(Revised::Gone) => {
+                Some(Changed::Done(revised)) => entry = *revised,
+                Some(Changed::Moved) => continue,
+                Some(Changed::Gone) => {
                     // With the units that it has just got.
                     object::sweep_ids(self.array, entry.own_ids()).await?;
                     return Ok(None);
                 }
             }
-            let subject = Subject::new(&self.fleet, &entry, &presence);
+            let subject = Subject::new(&self.fleet, &entry, &known);
             if let (Some(subject), Some((placement, states))) = (&subject, self.kept.get(&entry.id))
                 && *placement == entry.placement
             {
@@ -290,14 +290,14 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 }
             }
         };
-        match revise(self.array, &subject.entry, change).await {
-            Ok(Revised::Done(_)) => self.unmark(subject).await,
+        match change_entry(self.array, &subject.entry, change).await {
+            Ok(Changed::Done(_)) => self.unmark(subject).await,
             // Pieces were checked at places that are no longer theirs.
-            Ok(Revised::Moved) => subject.forget(),
+            Ok(Changed::Moved) => subject.forget(),
             // Too few drives vote for this name. They are among those that the result names.
             Err(Error::Name(NameError::Writers { .. })) => {}
             Err(error) => return Err(error),
-            Ok(Revised::Gone) => {
+            Ok(Changed::Gone) => {
                 subject.is_gone.set(true);
                 object::sweep_ids(self.array, subject.entry.own_ids()).await?;
             }

@@ -65,7 +65,7 @@ pub(super) enum Fault {
     /// blocks.
     Look,
     /// The compute thread failed.
-    Lane,
+    ComputeThread,
 }
 
 /// Computes targets from sources.
@@ -85,7 +85,7 @@ pub(super) struct ByHost;
 impl Mover for ByHost {
     async fn rebuild(&self, work: &Rebuild) -> Result<By, Fault> {
         let read = read_all(work).await?;
-        let (rooms, sums) = decode(work, read).await.ok_or(Fault::Lane)?;
+        let (rooms, sums) = decode(work, read).await.ok_or(Fault::ComputeThread)?;
         if work.compares && work.targets.iter().zip(&sums).any(|(target, sum)| target.sum != *sum) {
             return Err(Fault::Entry);
         }

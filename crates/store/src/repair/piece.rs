@@ -1,10 +1,10 @@
-//! [`Piece`]: one piece of an object at its place on a drive, with reads and writes of it.
+//! [`Piece`]: one piece of an object at its location on a drive, with reads and writes of it.
 //!
 //! Invariant: a write that has succeeded is durable.
 
 use std::rc::Rc;
 
-use csd_nvme::vendor::execute::Place;
+use csd_nvme::vendor::execute::SourceData;
 use csd_reactor::Buffer;
 
 use crate::array::Drive;
@@ -24,9 +24,9 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Returns the piece's place as a source of an execution.
-    pub(super) fn place(&self) -> Place {
-        self.spot.place(self.bytes, self.drive.block.block_bytes())
+    /// Returns the piece as a source of an execution.
+    pub(super) fn source(&self) -> SourceData {
+        self.spot.location(self.drive.block.block_bytes()).source(self.bytes)
     }
 
     /// Reads the stored bytes; `None` if they are not there, or the drive finds them damaged.
@@ -37,7 +37,7 @@ impl Piece {
         self.spot.read(&self.drive, self.bytes).await
     }
 
-    /// Writes the bytes to their place.
+    /// Writes the bytes to their location.
     ///
     /// # Errors
     /// A failed command.

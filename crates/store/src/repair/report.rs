@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::fleet::Fleet;
-use super::presence::Presence;
+use super::known_pieces::KnownPieces;
 use super::subject::{State, Subject};
 use crate::catalogue::{Entry, Placement};
 
@@ -116,7 +116,7 @@ impl Repaired {
         &mut self,
         fleet: &Fleet,
         entry: &Entry,
-        presence: &Presence,
+        known: &KnownPieces,
     ) {
         let (layout, mut ranges) = (entry.layout(), Vec::new());
         let mut missing: BTreeMap<usize, u64> = BTreeMap::new();
@@ -124,10 +124,10 @@ impl Repaired {
             let member = layout.member(chunk);
             let drive = usize::from(entry.members[member]);
             let is_there = match entry.placement {
-                Placement::Kv => presence.has_value(drive, entry.id, layout.number(chunk)),
+                Placement::Kv => known.has_value(drive, entry.id, layout.number(chunk)),
                 Placement::Block(_) => {
                     let byte = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
-                    presence.has_unit(member, byte)
+                    known.has_unit(member, byte)
                 }
             };
             if !is_there {

@@ -54,7 +54,7 @@ impl<M: Mover> Repair<M> {
     /// Rebuilds all bad pieces whose drives take part, as far as enough others are there.
     ///
     /// # Errors
-    /// [`Error::Lane`].
+    /// [`Error::ComputeThread`].
     pub(super) async fn run(&self) -> Result<Fixed, Error> {
         let mut fixed = Fixed::default();
         while let Some(work) = self.plan() {
@@ -91,7 +91,7 @@ impl<M: Mover> Repair<M> {
                     fixed.is_left = true;
                     break;
                 }
-                Err(Fault::Lane) => return Err(Error::Lane),
+                Err(Fault::ComputeThread) => return Err(Error::ComputeThread),
             }
         }
         Ok(fixed)

@@ -10,8 +10,8 @@ use csd_kernels::erasure::Code;
 use csd_reactor::{Instant, now};
 
 use super::fleet::Fleet;
+use super::known_pieces::KnownPieces;
 use super::piece::Piece;
-use super::presence::Presence;
 use crate::array::Drive;
 use crate::catalogue::Entry;
 use crate::layout::{Layout, Stripes};
@@ -49,7 +49,7 @@ pub(super) struct Subject {
 impl Subject {
     /// Returns the subject with pieces that are there by name; `None` if the object is not
     /// protected.
-    pub(super) fn new(fleet: &Fleet, entry: &Entry, presence: &Presence) -> Option<Self> {
+    pub(super) fn new(fleet: &Fleet, entry: &Entry, known: &KnownPieces) -> Option<Self> {
         let (protection, parity) = entry.protected()?;
         let stripes = entry.stripes()?;
         let count = stripes.count() as usize * protection.scheme.pieces();
@@ -62,7 +62,7 @@ impl Subject {
             looked: Cell::new(now()),
             is_gone: Cell::new(false),
             unwritten: (0..entry.members.len())
-                .filter(|member| presence.is_unwritten(*member))
+                .filter(|member| known.is_unwritten(*member))
                 .map(|member| entry.members[member].into())
                 .collect(),
         };
@@ -75,9 +75,9 @@ impl Subject {
                     Spot::Blocks(_) if is_missing => false,
                     Spot::Blocks(_) => {
                         let chunk = subject.stripes.chunks(stripe)[number];
-                        presence.has_unit(subject.layout.member(chunk), subject.byte(chunk))
+                        known.has_unit(subject.layout.member(chunk), subject.byte(chunk))
                     }
-                    Spot::Value(id, key) => presence.has_value(drive, id, key),
+                    Spot::Value(id, key) => known.has_value(drive, id, key),
                 };
                 if !is_there && fleet.drive(drive).is_some() {
                     subject.set(stripe, number, State::Bad);

@@ -9,9 +9,9 @@
 
 use std::rc::Rc;
 
+use super::change_entry::{Changed, change_entry};
 use super::fleet::Fleet;
-use super::presence::{Presence, member_units};
-use super::revise::{Revised, revise};
+use super::known_pieces::{KnownPieces, member_units};
 use super::subject::{State, Subject};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
@@ -29,12 +29,12 @@ pub(super) async fn settle(
     array: &Array,
     fleet: &Fleet,
     subject: &Subject,
-    presence: &Presence,
-) -> Result<Option<Revised>, Error> {
+    known: &KnownPieces,
+) -> Result<Option<Changed>, Error> {
     let entry = &subject.entry;
     let (mut units, mut is_settled) = (member_units(entry), true);
     for (member, units) in units.iter_mut().enumerate() {
-        let foreign = presence.foreign_units(member);
+        let foreign = known.foreign_units(member);
         let Some(drive) = fleet.drive(entry.members[member].into()) else { continue };
         if foreign.is_empty() {
             continue;
@@ -69,7 +69,7 @@ pub(super) async fn settle(
             }
         }
     };
-    revise(array, entry, change).await.map(Some)
+    change_entry(array, entry, change).await.map(Some)
 }
 
 /// Claims the units at these positions. Returns all units, other ones in place of those that

@@ -270,8 +270,8 @@ impl Part {
             let pieces = batch.pieces.iter().map(name).collect();
             let parameters = Parameters { data, parity, piece_bytes, seed, pieces }.encode();
             let program = (self.program, fingerprint::PROGRAM_ID);
-            let places = batch.places(self.drive.block.block_bytes());
-            match execute(&self.drive, program, places, parameters, Output::Completion).await? {
+            let sources = batch.sources(self.drive.block.block_bytes());
+            match execute(&self.drive, program, sources, parameters, Output::Completion).await? {
                 Ok(of_batch) => sums ^= of_batch,
                 Err(why) => return Ok(Err(why.into())),
             }

@@ -6,13 +6,13 @@
 //! it is not, the pieces are read again one by one. So only digests cross the wire, and damage is
 //! found by piece, and by page if the piece has a page list. In drives kernels have the lowest
 //! priority; a budget limits the bytes that each drive reads in a second. Invariant: only
-//! [`relist`] writes, and a piece is reported only after an execution over it alone has found it
-//! bad, or if the entry says that it is missing.
+//! [`replace_page_lists`] writes, and a piece is reported only after an execution over it alone has
+//! found it bad, or if the entry says that it is missing.
 
 mod deep;
 mod page;
 mod pieces;
-mod relist;
+mod replace_page_lists;
 mod work;
 
 use std::cell::Cell;
@@ -30,7 +30,7 @@ use pieces::{Name, Object};
 use work::{bad, one_drive};
 
 pub use deep::{Proof, prove};
-pub use relist::relist;
+pub use replace_page_lists::replace_page_lists;
 
 /// Cause for which a piece is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

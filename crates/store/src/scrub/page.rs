@@ -12,14 +12,14 @@ use crate::catalogue::ObjectId;
 use crate::error::DriveError;
 use crate::error::Error;
 use crate::in_place::program_index;
-use crate::pages::{Held, Listed};
+use crate::pages::{Listed, ListedPieces};
 
 /// Most pages of a piece that are named.
 const PAGES_MAX: usize = 256;
 
 /// The sound page lists of an object on a drive that compares pages with them.
 pub(super) struct Lists {
-    held: Held,
+    listed: ListedPieces,
     /// Index of the program that compares pages, if the drive has it.
     program: Option<u16>,
 }
@@ -35,7 +35,7 @@ impl Lists {
             Err(Error::Drive(DriveError::Corrupt { .. })) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { held: Held::read(drive, objects).await?, program })
+        Ok(Self { listed: ListedPieces::read(drive, objects).await?, program })
     }
 
     /// Returns the pages of a piece of an object that differ from their checksums; none if all do,
@@ -49,14 +49,15 @@ impl Lists {
         object: ObjectId,
     ) -> Result<Vec<u32>, Error> {
         let (object, start) = piece.listed_as(object);
-        let (Some(listed), Some(program)) = (self.held.place((object, start)), self.program) else {
+        let (Some(listed), Some(program)) = (self.listed.place((object, start)), self.program)
+        else {
             return Ok(Vec::new());
         };
         let Listed { number, piece, pages } = listed;
         let (mut found, mut from) = (Vec::new(), 0);
         while found.len() < PAGES_MAX {
             let task = Task { nsid: OBJECTS_NSID, object: object.0, number, piece, from };
-            let drive = &self.held.drive;
+            let drive = &self.listed.drive;
             let result = match drive.compute.execute(program, &task.execution()).await {
                 Ok(result) => result,
                 // It is missing, or its medium fails.

@@ -4,7 +4,7 @@
 //! batch has at most [`CHUNKS_MAX`] pieces, and at most [`BATCH_BYTES`] unless it has one; all its
 //! pieces but the last are full chunks, so that each is a page of `verify`.
 
-use csd_nvme::vendor::execute::{CHUNKS_MAX, Place};
+use csd_nvme::vendor::execute::{CHUNKS_MAX, SourceData};
 
 use super::Cause;
 use crate::catalogue::{Entry, ObjectId};
@@ -175,16 +175,16 @@ impl Batch {
         self.pieces.iter().map(|piece| piece.sum).collect()
     }
 
-    /// Returns the places of the pieces, as few as possible.
-    pub(super) fn places(&self, block_bytes: u32) -> Vec<Place> {
-        let mut places: Vec<Place> = Vec::new();
+    /// Returns the sources of the pieces, as few as possible.
+    pub(super) fn sources(&self, block_bytes: u32) -> Vec<SourceData> {
+        let mut sources: Vec<SourceData> = Vec::new();
         for piece in &self.pieces {
-            let next = piece.spot.place(piece.bytes, block_bytes);
-            if places.last_mut().is_none_or(|last| !extend(last, next, block_bytes)) {
-                places.push(next);
+            let next = piece.spot.location(block_bytes).source(piece.bytes);
+            if sources.last_mut().is_none_or(|last| !extend(last, next, block_bytes)) {
+                sources.push(next);
             }
         }
-        places
+        sources
     }
 }
 
@@ -205,12 +205,12 @@ impl Piece {
     }
 }
 
-/// Extends a place by the next piece; returns false if that is not possible.
-fn extend(last: &mut Place, next: Place, block_bytes: u32) -> bool {
+/// Extends a source by the next piece; returns false if that is not possible.
+fn extend(last: &mut SourceData, next: SourceData, block_bytes: u32) -> bool {
     match (last, next) {
         (
-            Place::KvChunks { prefix, first, count, stride, .. },
-            Place::KvChunks { prefix: of_next, first: number, .. },
+            SourceData::KvChunks { prefix, first, count, stride, .. },
+            SourceData::KvChunks { prefix: of_next, first: number, .. },
         ) if *prefix == of_next && number > *first => {
             let distance = number - *first;
             if *count == 1 {
@@ -220,7 +220,10 @@ fn extend(last: &mut Place, next: Place, block_bytes: u32) -> bool {
             *count += u32::from(follows);
             follows
         }
-        (Place::Blocks { slba, bytes, .. }, Place::Blocks { slba: at, bytes: more, .. }) => {
+        (
+            SourceData::Blocks { slba, bytes, .. },
+            SourceData::Blocks { slba: at, bytes: more, .. },
+        ) => {
             let follows =
                 bytes.is_multiple_of(block_bytes) && *slba + u64::from(*bytes / block_bytes) == at;
             *bytes += if follows { more } else { 0 };
@@ -269,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_at_equal_distances_and_adjacent_blocks_are_one_place() {
-        let places = |pieces| batch(pieces).places(4096);
-        let chunks = |first: u32, count: u32, stride: u32| Place::KvChunks {
+    fn numbers_at_equal_distances_and_adjacent_blocks_are_one_source() {
+        let sources = |pieces| batch(pieces).sources(4096);
+        let chunks = |first: u32, count: u32, stride: u32| SourceData::KvChunks {
             nsid: OBJECTS_NSID,
             prefix: [7; 12],
             first,
@@ -279,14 +282,15 @@ mod tests {
             stride,
         };
         let values = [3, 6, 9, 11, 13, 14].map(|number| value(number, 8192)).to_vec();
-        assert_eq!(places(values), [chunks(3, 3, 3), chunks(11, 2, 2), chunks(14, 1, 1)]);
+        assert_eq!(sources(values), [chunks(3, 3, 3), chunks(11, 2, 2), chunks(14, 1, 1)]);
         // Numbers of another kind may be lower.
         assert_eq!(
-            places([5, 2].map(|at| value(at, 1)).to_vec()),
+            sources([5, 2].map(|at| value(at, 1)).to_vec()),
             [chunks(5, 1, 1), chunks(2, 1, 1)]
         );
-        let run = |slba: u64, bytes: u32| Place::Blocks { nsid: BLOCK_NSID, slba, skip: 0, bytes };
+        let run =
+            |slba: u64, bytes: u32| SourceData::Blocks { nsid: BLOCK_NSID, slba, skip: 0, bytes };
         let pieces = vec![blocks(8192, 8192), blocks(16_384, 100), blocks(20_480, 8192)];
-        assert_eq!(places(pieces), [run(2, 8292), run(5, 8192)]);
+        assert_eq!(sources(pieces), [run(2, 8292), run(5, 8192)]);
     }
 }

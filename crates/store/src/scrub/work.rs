@@ -139,9 +139,9 @@ impl Work {
     /// Lets the drive read the pieces of a batch; returns what is wrong with them.
     async fn verify(&self, batch: &Batch) -> Result<Option<Cause>, Error> {
         let (drive, sums) = (&self.drive, batch.sums());
-        let places = batch.places(drive.block.block_bytes());
+        let sources = batch.sources(drive.block.block_bytes());
         let page_bytes = self.object.entry.chunk_bytes;
-        Ok(match in_place::verify(drive, self.program, page_bytes, places).await? {
+        Ok(match in_place::verify(drive, self.program, page_bytes, sources).await? {
             Ok(result) => sums.filter(|sums| result != verified(sums)).map(|_| Cause::Differs),
             Err(why) => Some(why.into()),
         })

@@ -23,16 +23,16 @@ fn execution(sources: Vec<Source>, output: Output) -> Execution {
     }
 }
 
-fn blocks(slba: u64, skip: u32, bytes: u64) -> Place {
-    Place::Blocks { nsid: 1, slba, skip, bytes: bytes.try_into().unwrap() }
+fn blocks(slba: u64, skip: u32, bytes: u64) -> SourceData {
+    SourceData::Blocks { nsid: 1, slba, skip, bytes: bytes.try_into().unwrap() }
 }
 
-fn memory(start: u64, bytes: u64) -> Place {
-    Place::Memory { nsid: 4, start, bytes: bytes.try_into().unwrap() }
+fn memory(start: u64, bytes: u64) -> SourceData {
+    SourceData::Memory { nsid: 4, start, bytes: bytes.try_into().unwrap() }
 }
 
-fn values(first: u32, count: u32) -> Place {
-    Place::KvChunks { nsid: 3, prefix: PREFIX, first, count, stride: 3 }
+fn values(first: u32, count: u32) -> SourceData {
+    SourceData::KvChunks { nsid: 3, prefix: PREFIX, first, count, stride: 3 }
 }
 
 /// Returns the sources of each part, and its byte range in KiB.
@@ -187,7 +187,7 @@ fn digests_are_never_cut_and_go_with_their_bytes() {
     assert_eq!(parts.iter().map(|part| part.bytes.start / KIB).collect::<Vec<_>>(), [0, 100]);
     // Every part has what the streams that are not cut need.
     let rest = Execution {
-        sources: all.sources[2..].iter().map(|one| one.place.on(one.stream - 1)).collect(),
+        sources: all.sources[2..].iter().map(|one| one.data.on(one.stream - 1)).collect(),
         digests: Some(Digests { unit_bytes: 64 << 10, streams: 0xFF, sums: (4..10).collect() }),
         ..all
     };
@@ -198,7 +198,7 @@ fn digests_are_never_cut_and_go_with_their_bytes() {
         .into_iter()
         .map(|part| (part.execution.sources, part.execution.digests.unwrap().sums))
         .collect();
-    let with = |place: Place| vec![place.on(0), memory(9, 7).on(1), values(9, 1).on(1)];
+    let with = |data: SourceData| vec![data.on(0), memory(9, 7).on(1), values(9, 1).on(1)];
     let expected = [
         (with(blocks(90, 0, 128 * KIB)), vec![4, 5, 9]),
         (with(blocks(122, 0, 172 * KIB - 1)), vec![6, 7, 8, 9]),

@@ -1,8 +1,8 @@
 //! Authentication Send and Receive (in-band authentication).
 //!
-//! Modular powers run on the compute thread when it is this host's turn ([`super::super::turns`]);
-//! everything else runs at once. After a failure the connection ends, so that a host that fails
-//! must connect again.
+//! Modular powers run on the compute thread when it is this host's turn
+//! ([`super::super::auth_scheduler`]); everything else runs at once. After a failure the connection
+//! ends, so that a host that fails must connect again.
 
 use std::net::Ipv4Addr;
 
@@ -15,9 +15,9 @@ use csd_nvme::opcode::Fabrics;
 use csd_nvme::status::Status;
 
 use super::super::auth_gate::AuthGate;
+use super::super::auth_scheduler::origin;
 use super::super::link::Link;
 use super::super::request::Request;
-use super::super::turns::origin;
 use crate::drive::Core;
 use crate::log::Level;
 
@@ -49,12 +49,12 @@ pub(super) async fn run(request: Request, data: &[u8]) {
 
 /// Opens the gate for a host that has authenticated itself.
 fn open(core: &Core, link: &Link) -> Result<(), Status> {
-    core.turns.give_back(link.auth.take_spent());
+    core.auth_scheduler.give_back(link.auth.take_spent());
     if !link.session.borrow().authenticated() {
         link.auth.fail();
         return Err(Status::COMMAND_SEQUENCE_ERROR);
     }
-    core.shared.newcomers.remove(link.number);
+    core.shared.unauthenticated.remove(link.number);
     link.auth.open();
     Ok(())
 }
@@ -89,7 +89,7 @@ async fn receive(core: &Core, link: &Link, sqe: &Sqe) -> Result<(Outcome, Vec<u8
         None => controller.receive(most),
         Some(group) => {
             let peer = link.peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
-            let stepped = core.turns.compute((origin(peer), group), move || {
+            let stepped = core.auth_scheduler.compute((origin(peer), group), move || {
                 let message = controller.receive(most);
                 (controller, message)
             });

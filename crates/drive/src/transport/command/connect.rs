@@ -102,7 +102,7 @@ pub(super) async fn run(
     match keys {
         Some(keys) => link.auth.require(keys, access.offer.clone()),
         None if request.discovery => {}
-        None => core.shared.newcomers.settle(link.number),
+        None => core.shared.unauthenticated.settle(link.number),
     }
     Ok((cntlid, Queue::of(&request.connect)))
 }

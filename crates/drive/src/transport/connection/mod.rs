@@ -82,7 +82,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
     let link = Rc::new(Link::new(arrival, addresses, Rc::clone(&core.budget)));
     core.connections.insert(Rc::clone(&link));
-    if core.shared.newcomers.must_leave(number) {
+    if core.shared.unauthenticated.must_leave(number) {
         link.end();
     }
     // A full queue, and the two commands that the queue before Connect may have left: the next
@@ -120,7 +120,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         let fields = [("fault", format!("{fatal:?}"))];
         link_log.write_rated(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
-        let lingers = connection.core.shared.newcomers.may_linger(number);
+        let lingers = connection.core.shared.unauthenticated.may_linger(number);
         let patience = if lingers { PATIENCE } else { Duration::ZERO };
         let _ = timeout(patience, connection.send_last()).await;
     }

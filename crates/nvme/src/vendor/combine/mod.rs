@@ -1,6 +1,6 @@
 //! The program `combine`: its task and its answers, version 1.
 //!
-//! A task names pieces to gather, factors, and places for the sums: each target is a sum of
+//! A task names pieces to gather, factors, and locations for the sums: each target is a sum of
 //! products of sources over GF(2^8). Pieces lie on the drive that executes the task or on its
 //! peers, which are named and never addressed. A target on the executing drive may have guards: it
 //! is stored only while certain values are there. The task is the only source of the execution, an
@@ -15,10 +15,10 @@ mod piece;
 
 pub use answers::{Answers, Stored};
 pub use guard::{GUARD_BYTES_MAX, Guard, GuardRecord};
-pub use piece::{Piece, PieceKind, PieceRecord, Place};
+pub use piece::{Piece, PieceRecord};
 
 use crate::controller::connect::is_nqn;
-use crate::vendor::execute::{Execution, Output, Place as SourcePlace};
+use crate::vendor::execute::{Execution, Output, SourceData};
 use crate::wire::layout;
 
 /// Program identifier (PID).
@@ -67,10 +67,10 @@ layout! {
 #[error("malformed task: {0}")]
 pub struct Malformed(pub &'static str);
 
-/// A target: a place, and the factor of every source in it.
+/// A target: a location, and the factor of every source in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Place of the sum. If it has a CRC-32C, another sum is not stored.
+    /// Location of the sum. If it has a CRC-32C, another sum is not stored.
     pub piece: Piece,
     /// Factors by source, at least one of them not 0.
     pub factors: Vec<u8>,
@@ -136,9 +136,9 @@ impl Task {
             pieces.push(Piece::of(&record, peers)?);
         }
         let factors = rest.take(sources * targets)?;
-        let places = pieces.split_off(sources);
+        let sums = pieces.split_off(sources);
         let target = |(piece, factors): (Piece, &[u8])| Target { piece, factors: factors.to_vec() };
-        let targets = places.into_iter().zip(factors.chunks(sources)).map(target).collect();
+        let targets = sums.into_iter().zip(factors.chunks(sources)).map(target).collect();
         let guards = (0..guards).map(|_| rest.guard()).collect::<Result<_, _>>()?;
         let peers = (0..peers).map(|_| rest.name()).collect::<Result<_, _>>()?;
         if !rest.0.is_empty() {
@@ -189,8 +189,8 @@ impl Task {
         header.set_targets(small(self.targets.len())).set_peers(small(self.peers.len()));
         header.set_guards(small(self.guards.len()));
         let mut data = header.as_bytes().to_vec();
-        let places = self.targets.iter().map(|target| &target.piece);
-        for piece in self.sources.iter().chain(places) {
+        let sums = self.targets.iter().map(|target| &target.piece);
+        for piece in self.sources.iter().chain(sums) {
             data.extend_from_slice(piece.record().as_bytes());
         }
         for target in &self.targets {
@@ -212,7 +212,7 @@ impl Task {
     pub fn execution(&self, output: Output) -> Execution {
         let inline = self.encode();
         let bytes = u32::try_from(inline.len()).expect("a task is short");
-        let sources = vec![SourcePlace::Inline { bytes }.into()];
+        let sources = vec![SourceData::Inline { bytes }.into()];
         let (digests, parameters, serial, cores) = (None, Vec::new(), false, 0);
         Execution {
             program: PROGRAM_ID,
@@ -231,9 +231,9 @@ impl Task {
     /// # Errors
     /// [`Malformed`] also if it is not the execution's only source, and inline.
     pub fn of(execution: &Execution) -> Result<Self, Malformed> {
-        let is_inline = |place| matches!(place, SourcePlace::Inline { .. });
+        let is_inline = |data| matches!(data, SourceData::Inline { .. });
         match &execution.sources[..] {
-            [source] if is_inline(source.place) && execution.parameters.is_empty() => {
+            [source] if is_inline(source.data) && execution.parameters.is_empty() => {
                 Self::parse(&execution.inline)
             }
             _ => Err(Malformed("the task is not the only source, inline and without parameters")),
@@ -267,18 +267,19 @@ impl<'a> Cut<'a> {
 mod tests {
     use super::*;
     use crate::kv::Key;
+    use crate::vendor::location::Location;
 
     fn value(peer: u8, number: u8, crc32c: Option<u32>) -> Piece {
-        let place = Place::Value { nsid: 3, key: [number; 16] };
-        Piece { peer, place, bytes: 1000, crc32c }
+        let location = Location::Value { nsid: 3, key: [number; 16] };
+        Piece { peer, location, bytes: 1000, crc32c }
     }
 
     fn sample() -> Task {
-        let blocks = Place::Blocks { nsid: 1, slba: 1 << 40 };
+        let blocks = Location::Blocks { nsid: 1, slba: 1 << 40 };
         Task {
             sources: vec![
                 value(0, 1, Some(7)),
-                Piece { peer: 2, place: blocks, bytes: 77, crc32c: None },
+                Piece { peer: 2, location: blocks, bytes: 77, crc32c: None },
             ],
             targets: vec![
                 Target { piece: value(1, 3, None), factors: vec![1, 0] },

@@ -1,20 +1,13 @@
 //! Pieces of a task: where they lie, their length and their digest.
 
 use super::{Malformed, PIECE_BYTES_MAX};
-use crate::wire::{codes, layout, take};
-
-codes! {
-    /// Kind of place of a piece.
-    pub struct PieceKind: u8 {
-        VALUE = 1: "a kv value under a key of 16 bytes",
-        BLOCKS = 2: "the first bytes of a run of logical blocks",
-    }
-}
+use crate::vendor::location::{Location, LocationKind};
+use crate::wire::{layout, take};
 
 layout! {
     /// One piece.
     pub struct PieceRecord[32] {
-        /// [`PieceKind`].
+        /// [`LocationKind`].
         kind / set_kind: u8 @ 0,
         /// 0: the drive that executes the task. i: the i-th peer that the task names.
         peer / set_peer: u8 @ 1,
@@ -33,32 +26,13 @@ layout! {
     }
 }
 
-/// Place of a piece on its drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A whole value.
-    Value {
-        /// kv namespace.
-        nsid: u32,
-        /// Key.
-        key: [u8; 16],
-    },
-    /// Blocks, from the first byte of one on.
-    Blocks {
-        /// Block namespace.
-        nsid: u32,
-        /// Starting LBA.
-        slba: u64,
-    },
-}
-
 /// A checked piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// 0: the drive that executes the task; i: entry i - 1 of [`super::Task::peers`].
     pub peer: u8,
-    /// Place on that drive.
-    pub place: Place,
+    /// Location on that drive.
+    pub location: Location,
     /// Length in bytes, 1 to [`PIECE_BYTES_MAX`].
     pub bytes: u32,
     /// CRC-32C that the bytes must have, if it is known.
@@ -78,18 +52,18 @@ impl Piece {
             return Err(Malformed("a piece has not 1 byte to 16 MiB"));
         }
         let (nsid, locator) = (record.nsid(), record.locator());
-        let place = match PieceKind(record.kind()) {
-            PieceKind::VALUE => Place::Value { nsid, key: locator },
-            PieceKind::BLOCKS if locator[8..] != [0; 8] => {
+        let location = match LocationKind(record.kind()) {
+            LocationKind::VALUE => Location::Value { nsid, key: locator },
+            LocationKind::BLOCKS if locator[8..] != [0; 8] => {
                 return Err(Malformed("reserved bytes of a locator are not zero"));
             }
-            PieceKind::BLOCKS => {
-                Place::Blocks { nsid, slba: u64::from_le_bytes(take(&locator, 0)) }
+            LocationKind::BLOCKS => {
+                Location::Blocks { nsid, slba: u64::from_le_bytes(take(&locator, 0)) }
             }
             _ => return Err(Malformed("unknown kind of piece")),
         };
         let crc32c = (known == 1).then_some(crc32c);
-        Ok(Self { peer: record.peer(), place, bytes: record.bytes(), crc32c })
+        Ok(Self { peer: record.peer(), location, bytes: record.bytes(), crc32c })
     }
 
     pub(super) fn record(&self) -> PieceRecord {
@@ -98,14 +72,14 @@ impl Piece {
         if let Some(crc32c) = self.crc32c {
             record.set_known(1).set_crc32c(crc32c);
         }
-        match self.place {
-            Place::Value { nsid, key } => {
-                record.set_kind(PieceKind::VALUE.0).set_nsid(nsid).set_locator(&key);
+        match self.location {
+            Location::Value { nsid, key } => {
+                record.set_kind(LocationKind::VALUE.0).set_nsid(nsid).set_locator(&key);
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let mut locator = [0; 16];
                 locator[..8].copy_from_slice(&slba.to_le_bytes());
-                record.set_kind(PieceKind::BLOCKS.0).set_nsid(nsid).set_locator(&locator);
+                record.set_kind(LocationKind::BLOCKS.0).set_nsid(nsid).set_locator(&locator);
             }
         }
         record
@@ -118,8 +92,8 @@ mod tests {
 
     #[test]
     fn wrong_records_are_named() {
-        let place = Place::Blocks { nsid: 1, slba: 5 };
-        let good = Piece { peer: 1, place, bytes: 9, crc32c: Some(0) };
+        let location = Location::Blocks { nsid: 1, slba: 5 };
+        let good = Piece { peer: 1, location, bytes: 9, crc32c: Some(0) };
         assert_eq!(Piece::of(&good.record(), 1), Ok(good));
         let wrong = |at: usize, byte: u8| {
             let mut bytes = *good.record().as_bytes();

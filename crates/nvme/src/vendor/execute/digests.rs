@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{CHUNKS_MAX, Malformed, Place, SOURCES_MAX, Source};
+use super::{CHUNKS_MAX, Malformed, SOURCES_MAX, Source, SourceData};
 
 /// Numbers of bytes of blocks that a digest may cover.
 pub const DIGEST_BLOCKS: RangeInclusive<u32> = 4096..=8 << 20;
@@ -26,8 +26,8 @@ impl Digests {
     /// Returns true if a source has digests: values and blocks of the streams that are named.
     pub fn cover(&self, source: &Source) -> bool {
         let kinds = matches!(
-            source.place,
-            Place::KvChunks { .. } | Place::KvTail { .. } | Place::Blocks { .. }
+            source.data,
+            SourceData::KvChunks { .. } | SourceData::KvTail { .. } | SourceData::Blocks { .. }
         );
         kinds && self.streams >> source.stream & 1 == 1
     }
@@ -38,10 +38,10 @@ impl Digests {
     }
 
     fn count(&self, source: &Source) -> u64 {
-        match source.place {
+        match source.data {
             _ if !self.cover(source) => 0,
-            Place::KvChunks { count, .. } => count.into(),
-            Place::Blocks { skip, bytes, .. } => {
+            SourceData::KvChunks { count, .. } => count.into(),
+            SourceData::Blocks { skip, bytes, .. } => {
                 (u64::from(skip) + u64::from(bytes)).div_ceil(self.unit_bytes.max(1).into())
             }
             _ => 1,
@@ -79,7 +79,7 @@ impl Digests {
         let mut chunks = 0;
         for source in sources {
             chunks += source.chunks();
-            let Place::Blocks { skip, .. } = source.place else { continue };
+            let SourceData::Blocks { skip, .. } = source.data else { continue };
             if !this.cover(source) {
                 continue;
             }
@@ -127,12 +127,12 @@ mod tests {
     fn sample() -> Execution {
         let (nsid, prefix) = (3, [7; 12]);
         let sources = vec![
-            Place::KvChunks { nsid, prefix, first: 1, count: 2, stride: 1 }.on(0),
-            Place::KvTail { nsid, prefix, number: 9, skip: 1 }.on(0),
-            Place::Inline { bytes: 1 }.on(0),
-            Place::Blocks { nsid: 1, slba: 99, skip: 4097, bytes: 12288 }.on(1),
-            Place::Blocks { nsid: 1, slba: 9, skip: 1 << 20, bytes: 12288 }.on(2),
-            Place::Memory { nsid: 4, start: 0, bytes: 4 }.on(1),
+            SourceData::KvChunks { nsid, prefix, first: 1, count: 2, stride: 1 }.on(0),
+            SourceData::KvTail { nsid, prefix, number: 9, skip: 1 }.on(0),
+            SourceData::Inline { bytes: 1 }.on(0),
+            SourceData::Blocks { nsid: 1, slba: 99, skip: 4097, bytes: 12288 }.on(1),
+            SourceData::Blocks { nsid: 1, slba: 9, skip: 1 << 20, bytes: 12288 }.on(2),
+            SourceData::Memory { nsid: 4, start: 0, bytes: 4 }.on(1),
         ];
         Execution {
             program: 1,
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn digests_are_few_and_cover_few_bytes() {
-        let with = |sources: Vec<Place>, unit_bytes: u32| {
+        let with = |sources: Vec<SourceData>, unit_bytes: u32| {
             let sources: Vec<Source> = sources.into_iter().map(Source::from).collect();
             let mut digests = Digests { unit_bytes, streams: 1, sums: Vec::new() };
             digests.sums = vec![7; usize::try_from(digests.needed(&sources)).unwrap()];
             let (inline, digests) = (Vec::new(), Some(digests));
             Execution::parse(&Execution { sources, inline, digests, ..sample() }.encode())
         };
-        let blocks = |skip, bytes| Place::Blocks { nsid: 1, slba: 0, skip, bytes };
+        let blocks = |skip, bytes| SourceData::Blocks { nsid: 1, slba: 0, skip, bytes };
         let all = vec![blocks((4 << 20) - 1, 4 << 20); 32];
         assert!(with(all.clone(), 4 << 20).is_ok());
         let more = [all, vec![blocks(0, 1)]].concat();

@@ -8,12 +8,12 @@
 //! without a gap; at most [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
 
 mod digests;
-mod place;
+mod source;
 
 use crate::wire::{codes, layout};
 
 pub use digests::{DIGEST_BLOCKS, DIGESTS_MAX, Digests};
-pub use place::{Output, Place, Source, SourceKind, SourceRecord};
+pub use source::{Output, Source, SourceData, SourceKind, SourceRecord};
 
 /// First four bytes of the payload: "CSDX".
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CSDX");
@@ -216,10 +216,10 @@ mod tests {
             program: 1,
             output: Output::Completion,
             sources: vec![
-                Place::KvChunks { nsid: 3, prefix: [7; 12], first: 1, count: 127, stride: 2 }
+                SourceData::KvChunks { nsid: 3, prefix: [7; 12], first: 1, count: 127, stride: 2 }
                     .into(),
-                Place::Blocks { nsid: 1, slba: 99, skip: 5, bytes: 1 << 20 }.on(1),
-                Place::Memory { nsid: 4, start: 1 << 33, bytes: 4096 }.on(2),
+                SourceData::Blocks { nsid: 1, slba: 99, skip: 5, bytes: 1 << 20 }.on(1),
+                SourceData::Memory { nsid: 4, start: 1 << 33, bytes: 4096 }.on(2),
             ],
             inline: vec![],
             digests: None,
@@ -267,8 +267,9 @@ mod tests {
     fn an_execution_covers_at_most_256_mib() {
         let mut big = sample();
         big.sources = vec![
-            Place::KvChunks { nsid: 3, prefix: [0; 12], first: 0, count: 256, stride: 1 }.into(),
-            Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into(),
+            SourceData::KvChunks { nsid: 3, prefix: [0; 12], first: 0, count: 256, stride: 1 }
+                .into(),
+            SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into(),
         ];
         assert!(Execution::parse(&big.encode()).is_err());
         big.sources.pop();
@@ -278,9 +279,12 @@ mod tests {
     #[test]
     fn inline_bytes_stand_between_sources_and_parameters_and_are_all_there() {
         let mut handed = sample();
-        let tail = Place::KvTail { nsid: 3, prefix: [7; 12], number: 9, skip: 77 };
-        handed.sources =
-            vec![tail.into(), Place::Inline { bytes: 2 }.into(), Place::Inline { bytes: 1 }.on(1)];
+        let tail = SourceData::KvTail { nsid: 3, prefix: [7; 12], number: 9, skip: 77 };
+        handed.sources = vec![
+            tail.into(),
+            SourceData::Inline { bytes: 2 }.into(),
+            SourceData::Inline { bytes: 1 }.on(1),
+        ];
         handed.inline = b"abc".to_vec();
         let data = handed.encode();
         assert_eq!(&data[64 + 96..], [b'a', b'b', b'c', 1, 2, 3]);
@@ -305,7 +309,7 @@ mod tests {
     fn keys_begin_at_any_key_or_at_the_first_one() {
         let with = |from: Option<&[u8]>| {
             let from = from.map(|key| crate::kv::Key::new(key).unwrap());
-            let sources = vec![Place::Keys { nsid: 2, from }.on(1)];
+            let sources = vec![SourceData::Keys { nsid: 2, from }.on(1)];
             Execution { sources, ..sample() }
         };
         for from in [None, Some(&b"k"[..]), Some(b"thirteen byte"), Some(&[0xFF; 16]), Some(&[0])] {
@@ -324,7 +328,7 @@ mod tests {
 
     #[test]
     fn streams_are_counted_and_none_is_above_seven() {
-        let block = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 };
+        let block = SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 };
         let with = |streams: &[u8]| {
             let sources = streams.iter().map(|&stream| block.on(stream)).collect();
             Execution::parse(&Execution { sources, ..sample() }.encode()).map(|e| e.streams())

@@ -11,7 +11,8 @@
 mod task;
 
 use crate::kv::Key;
-use crate::wire::{codes, layout};
+use crate::vendor::location::LocationKind;
+use crate::wire::layout;
 
 pub use task::{Task, TaskRecord};
 
@@ -48,14 +49,6 @@ pub fn list_key(object: &[u8; 12], number: u32) -> Key {
     Key::new(&key).expect("fifteen bytes are a key")
 }
 
-codes! {
-    /// Kind of the places of a list's pieces.
-    pub struct PieceKind: u8 {
-        VALUES = 1: "kv values whose keys are the object's identifier and a number",
-        BLOCKS = 2: "bytes of a block namespace",
-    }
-}
-
 layout! {
     /// Header of a list.
     pub struct Header[32] {
@@ -63,7 +56,7 @@ layout! {
         magic / set_magic: u32 @ 0,
         /// [`VERSION`].
         version / set_version: u16 @ 4,
-        /// [`PieceKind`].
+        /// [`LocationKind`].
         kind / set_kind: u8 @ 6,
         /// Reserved, 0.
         reserved / set_reserved: u8 @ 7,
@@ -107,8 +100,8 @@ pub struct Piece {
 /// A checked list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
-    /// Kind of the places.
-    pub kind: PieceKind,
+    /// Kind of the pieces' locations.
+    pub kind: LocationKind,
     /// Namespace of the pieces.
     pub nsid: u32,
     /// Size of a page, bytes.
@@ -202,8 +195,8 @@ impl List {
 /// compares the value before it returns a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Front {
-    /// Kind of the places.
-    pub kind: PieceKind,
+    /// Kind of the pieces' locations.
+    pub kind: LocationKind,
     /// Namespace of the pieces.
     pub nsid: u32,
     /// Size of a page, bytes.
@@ -233,8 +226,8 @@ impl Front {
 
     /// Returns the front of a list with this header, and the bytes behind it.
     fn of<'a>(header: &Header, data: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
-        let (kind, page_bytes) = (PieceKind(header.kind()), header.page_bytes());
-        if header.reserved() != 0 || !matches!(kind, PieceKind::VALUES | PieceKind::BLOCKS) {
+        let (kind, page_bytes) = (LocationKind(header.kind()), header.page_bytes());
+        if header.reserved() != 0 || !matches!(kind, LocationKind::VALUE | LocationKind::BLOCKS) {
             return Err(Malformed("unknown kind of pieces"));
         }
         if !page_bytes.is_power_of_two() || !PAGE_BYTES.contains(&page_bytes) {
@@ -253,7 +246,7 @@ impl Front {
             if record.reserved() != 0 || !(1..=PIECE_BYTES_MAX).contains(&piece.bytes) {
                 return Err(Malformed("impossible piece"));
             }
-            let is_number = kind == PieceKind::BLOCKS || u32::try_from(piece.start).is_ok();
+            let is_number = kind == LocationKind::BLOCKS || u32::try_from(piece.start).is_ok();
             if !is_number || piece.start.checked_add(piece.bytes.into()).is_none() {
                 return Err(Malformed("impossible place of a piece"));
             }
@@ -282,7 +275,7 @@ mod tests {
 
     fn sample() -> List {
         let pieces = vec![Piece { start: 8192, bytes: 8193 }, Piece { start: 1 << 40, bytes: 1 }];
-        let (kind, sums) = (PieceKind::BLOCKS, vec![1, 2, 3, 0x0102_0304]);
+        let (kind, sums) = (LocationKind::BLOCKS, vec![1, 2, 3, 0x0102_0304]);
         List { kind, nsid: 1, page_bytes: 4096, object: [7; 12], pieces, sums }
     }
 
@@ -350,8 +343,8 @@ mod tests {
             change(&mut list);
             List::parse(&list.encode()).unwrap_err().0
         };
-        assert_eq!(wrong(|list| list.kind = PieceKind(3)), "unknown kind of pieces");
-        assert_eq!(wrong(|list| list.kind = PieceKind::VALUES), "impossible place of a piece");
+        assert_eq!(wrong(|list| list.kind = LocationKind(3)), "unknown kind of pieces");
+        assert_eq!(wrong(|list| list.kind = LocationKind::VALUE), "impossible place of a piece");
         assert_eq!(wrong(|list| list.pieces[0].bytes = 0), "impossible piece");
         assert_eq!(wrong(|list| list.pieces[1].start = u64::MAX), "impossible place of a piece");
         assert_eq!(wrong(|list| list.sums.truncate(3)), "not one checksum for each page");

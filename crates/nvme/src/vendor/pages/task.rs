@@ -1,7 +1,7 @@
 //! [`Task`]: the task of the program `pages`, which compares pages with a page list.
 
 use super::{LISTS_MAX, Malformed, PROGRAM_ID};
-use crate::vendor::execute::{Execution, Output, Place as SourcePlace};
+use crate::vendor::execute::{Execution, Output, SourceData};
 use crate::wire::layout;
 
 layout! {
@@ -49,7 +49,7 @@ impl Task {
         Execution {
             program: PROGRAM_ID,
             output: Output::Completion,
-            sources: vec![SourcePlace::Inline { bytes }.into()],
+            sources: vec![SourceData::Inline { bytes }.into()],
             inline: record.as_bytes().to_vec(),
             digests: None,
             parameters: Vec::new(),
@@ -66,7 +66,7 @@ impl Task {
         let wrong = Malformed("the task is not the only source, inline and without parameters");
         let [source] = &execution.sources[..] else { return Err(wrong) };
         let is_alone = execution.parameters.is_empty() && execution.output == Output::Completion;
-        if !is_alone || !matches!(source.place, SourcePlace::Inline { .. }) {
+        if !is_alone || !matches!(source.data, SourceData::Inline { .. }) {
             return Err(wrong);
         }
         let record: &[u8; TaskRecord::SIZE] =

@@ -1,4 +1,4 @@
-//! [`Whole`]: a file that appears under its name only when it is complete.
+//! [`AtomicFile`]: a file that appears under its name only when it is complete.
 //!
 //! Until then its bytes are in a temporary file next to it, with an unpredictable name, opened with
 //! `O_EXCL`, which follows no link. So in a folder that others can write to, a planted link has no
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// An unfinished file.
 #[derive(Debug)]
-pub struct Whole {
+pub struct AtomicFile {
     path: PathBuf,
     temporary: PathBuf,
     finished: bool,
 }
 
-impl Whole {
+impl AtomicFile {
     /// Creates an empty temporary file for `path`. Runs a reactor of its own for a moment, so it
     /// cannot be called on a core.
     ///
@@ -62,7 +62,7 @@ impl Whole {
     }
 }
 
-impl Drop for Whole {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.finished {
             let _gone = std::fs::remove_file(&self.temporary);
@@ -80,8 +80,8 @@ mod tests {
     fn a_name_that_was_taken_meanwhile_stays_its_owner_s() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let (late, _file) = Whole::create(&path).unwrap();
-        let (first, mut file) = Whole::create(&path).unwrap();
+        let (late, _file) = AtomicFile::create(&path).unwrap();
+        let (first, mut file) = AtomicFile::create(&path).unwrap();
         file.write_all(b"first").unwrap();
         first.finish_new().unwrap();
         assert_eq!(late.finish_new().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
@@ -93,8 +93,8 @@ mod tests {
     fn it_appears_when_it_is_whole_and_two_of_one_name_do_not_meet() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let (one, mut first) = Whole::create(&path).unwrap();
-        let (two, mut second) = Whole::create(&path).unwrap();
+        let (one, mut first) = AtomicFile::create(&path).unwrap();
+        let (two, mut second) = AtomicFile::create(&path).unwrap();
         first.write_all(b"one").unwrap();
         second.write_all(b"two").unwrap();
         assert!(!path.exists());

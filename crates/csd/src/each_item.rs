@@ -1,4 +1,4 @@
-//! [`each`]: runs one command for several objects.
+//! [`each_item`]: runs one command for several objects or keys.
 //!
 //! Tries every item, even after failures. Invariant: each failure is reported, and the command
 //! fails if there is one.
@@ -6,12 +6,12 @@
 use serde_json::json;
 
 use crate::context::Context;
-use crate::plain::plain_lines;
+use crate::escape::escape_lines;
 use crate::report::{Failure, Report, print, print_error};
 
 /// Calls `one` for each of `items` and reports a list of their results. If some fail, returns a
 /// failure of class "run" that lists them.
-pub(crate) fn each<T: AsRef<str>>(
+pub(crate) fn each_item<T: AsRef<str>>(
     items: &[T],
     context: &Context,
     one: impl Fn(&T) -> Result<Report, Failure>,
@@ -22,7 +22,7 @@ pub(crate) fn each<T: AsRef<str>>(
             Ok(report) => {
                 // Printed at once, because the next item may take long.
                 if !context.json && !context.quiet {
-                    print(&plain_lines(&report.text));
+                    print(&escape_lines(&report.text));
                 }
                 done.push(report.result);
                 warnings.extend(report.warnings);

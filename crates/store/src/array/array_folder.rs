@@ -1,9 +1,9 @@
-//! [`Home`]: the folder of an array file, and checks that paths stay in it.
+//! [`ArrayFolder`]: the folder of an array file, and checks that paths stay in it.
 //!
 //! Array files are untrusted. The paths in a file are used to start, write or delete things only
 //! inside the folder that holds the file, whatever absolute paths, `..` and links the file or that
-//! folder contain. Opens and creates nothing. Invariant: a path that [`Home::own`] returns begins
-//! with the folder, and its existing part contains no link.
+//! folder contain. Opens and creates nothing. Invariant: a path that [`ArrayFolder::own`] returns
+//! begins with the folder, and its existing part contains no link.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -15,9 +15,9 @@ pub const DEFAULT_FOLDER: &str = "csd-array";
 
 /// The folder of an array file.
 #[derive(Clone, Debug)]
-pub struct Home(PathBuf);
+pub struct ArrayFolder(PathBuf);
 
-impl Home {
+impl ArrayFolder {
     /// Returns the folder of the array file `path`; the file need not exist yet.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ mod tests {
         symlink(&victim, home.join("link")).unwrap();
         symlink(victim.join("x"), home.join("csd-array/d0.media")).unwrap();
         symlink(victim.join("later"), home.join("dangling")).unwrap();
-        let home = Home::of(&home.join("array.toml")).unwrap();
+        let home = ArrayFolder::of(&home.join("array.toml")).unwrap();
         for (own, is) in [
             ("csd-array/d1.media", "csd-array/d1.media"),
             ("new/deep/d1.media", "new/deep/d1.media"),

@@ -1,4 +1,4 @@
-//! [`Presence`] of a connection's host, and the end of its commands when the host is gone.
+//! [`HostPresence`] of a connection's host, and the end of its commands when the host is gone.
 //!
 //! A command that has begun to read or write runs to its end without its host: a write must not
 //! land at an unknown later time, and the resources that it holds (its place among the writers of
@@ -11,15 +11,15 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Presence of a connection's host.
+/// HostPresence of a connection's host.
 #[derive(Debug, Default)]
-pub struct Presence {
+pub struct HostPresence {
     gone: Cell<bool>,
     // True if the command that is being polled waits for a host that is gone.
     given_up: Cell<bool>,
 }
 
-impl Presence {
+impl HostPresence {
     /// Notes that the host is gone. Every command of the connection must then be polled once.
     pub fn leave(&self) {
         self.gone.set(true);
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_host_that_is_gone_is_given_up_and_the_rest_goes_on() {
-        let (host, wrote) = (Presence::default(), Cell::new(false));
+        let (host, wrote) = (HostPresence::default(), Cell::new(false));
         let mut cx = Context::from_waker(Waker::noop());
         let mut waits = pin!(host.run(host.there(pending())));
         let mut turns = 0;

@@ -12,7 +12,7 @@ use super::Error;
 
 /// Storage for loaded pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Holding {
+pub enum StorageKind {
     /// In memory.
     #[default]
     Memory,
@@ -27,17 +27,17 @@ pub enum Holding {
 }
 
 /// Data that a core has loaded.
-pub(super) enum Hold {
+pub(super) enum WorkingSetStorage {
     Memory(Vec<Vec<Buffer>>),
     Paged { map: MappedFile, path: PathBuf, used: usize, lag: usize, pieces: Vec<Vec<usize>> },
 }
 
-impl Hold {
+impl WorkingSetStorage {
     /// Makes room for `bytes` bytes on core `core`.
-    pub(super) fn new(holding: &Holding, core: usize, bytes: u64) -> Result<Self, Error> {
-        match holding {
-            Holding::Memory => Ok(Self::Memory(Vec::new())),
-            Holding::Paged { folder, memory_bytes } => {
+    pub(super) fn new(kind: &StorageKind, core: usize, bytes: u64) -> Result<Self, Error> {
+        match kind {
+            StorageKind::Memory => Ok(Self::Memory(Vec::new())),
+            StorageKind::Paged { folder, memory_bytes } => {
                 let path = folder.join(format!("csd-paged-{core}"));
                 let map = MappedFile::scratch(&path, bytes);
                 let map = map.map_err(|source| Error::Scratch { path: path.clone(), source })?;
@@ -108,20 +108,21 @@ mod tests {
     #[test]
     fn pieces_come_out_as_they_went_in() {
         let folder = tempfile::tempdir().unwrap();
-        for holding in
-            [Holding::Memory, Holding::Paged { folder: folder.path().to_owned(), memory_bytes: 4 }]
-        {
-            let mut hold = Hold::new(&holding, 0, 10).unwrap();
+        for kind in [
+            StorageKind::Memory,
+            StorageKind::Paged { folder: folder.path().to_owned(), memory_bytes: 4 },
+        ] {
+            let mut storage = WorkingSetStorage::new(&kind, 0, 10).unwrap();
             let buffer = |bytes: &[u8]| Buffer::from_slice(bytes);
-            hold.keep(vec![buffer(&[1, 2]), buffer(&[3, 4])]).unwrap();
-            hold.keep(vec![buffer(&[5, 6, 7]), buffer(&[8, 9, 10])]).unwrap();
+            storage.keep(vec![buffer(&[1, 2]), buffer(&[3, 4])]).unwrap();
+            storage.keep(vec![buffer(&[5, 6, 7]), buffer(&[8, 9, 10])]).unwrap();
             let mut seen: Vec<Vec<u8>> = Vec::new();
             let take = |streams: Vec<Buffer>| {
                 seen.push(streams.iter().flat_map(|piece| piece.to_vec()).collect());
                 Ok(())
             };
-            hold.each(take).unwrap();
-            assert_eq!(seen, [vec![1, 2, 3, 4], vec![5, 6, 7, 8, 9, 10]], "{holding:?}");
+            storage.each(take).unwrap();
+            assert_eq!(seen, [vec![1, 2, 3, 4], vec![5, 6, 7, 8, 9, 10]], "{kind:?}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     }

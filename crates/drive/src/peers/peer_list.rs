@@ -28,9 +28,9 @@ pub struct Peer {
 
 /// Drives by NQN.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct List(BTreeMap<String, Peer>);
+pub struct PeerList(BTreeMap<String, Peer>);
 
-impl List {
+impl PeerList {
     /// Parses the text of a file of peers. Resolves names of hosts, so it may block.
     ///
     /// # Errors
@@ -83,17 +83,17 @@ impl List {
 
 /// Reads the list whenever it is needed. May block.
 #[derive(Clone)]
-pub struct Directory(Arc<dyn Fn() -> Result<Arc<List>, String> + Send + Sync>);
+pub struct Directory(Arc<dyn Fn() -> Result<Arc<PeerList>, String> + Send + Sync>);
 
 impl Directory {
     /// Makes a directory of a function that returns the list, or says why it cannot.
-    pub fn new(read: impl Fn() -> Result<Arc<List>, String> + Send + Sync + 'static) -> Self {
+    pub fn new(read: impl Fn() -> Result<Arc<PeerList>, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
     /// Makes a directory of a list that does not change.
     #[must_use]
-    pub fn fixed(list: List) -> Self {
+    pub fn fixed(list: PeerList) -> Self {
         let list = Arc::new(list);
         Self::new(move || Ok(Arc::clone(&list)))
     }
@@ -102,7 +102,7 @@ impl Directory {
     ///
     /// # Errors
     /// The reason, in words.
-    pub fn read(&self) -> Result<Arc<List>, String> {
+    pub fn read(&self) -> Result<Arc<PeerList>, String> {
         (self.0)()
     }
 }
@@ -129,15 +129,15 @@ mod tests {
     #[test]
     fn drives_are_found_by_name_and_have_the_keys_of_both_sides() {
         let (one, two) = (text(1), text(2));
-        let list = List::parse(&format!("# a\n\npeer {D0} {one}\n peer {D1} {two}")).unwrap();
+        let list = PeerList::parse(&format!("# a\n\npeer {D0} {one}\n peer {D1} {two}")).unwrap();
         let (d0, d1) = ("nqn.2026-11.io.csdstore:d0", "nqn.2026-11.io.csdstore:d1");
         assert_eq!(list.get(d1).unwrap().address.to_string(), D1);
         assert!(list.get("nqn.2026-11.io.csdstore:d2").is_none() && list.has_secrets());
         let keys = list.keys(d0, d1).unwrap();
         assert_eq!((&*keys.host.to_text(), &*keys.controller.unwrap().to_text()), (&one, &two));
-        let open = List::parse(&format!("peer {D0}\npeer {D1}")).unwrap();
+        let open = PeerList::parse(&format!("peer {D0}\npeer {D1}")).unwrap();
         assert!(open.keys(d0, d1).is_none() && !open.has_secrets());
-        assert_eq!(List::parse("").unwrap(), List::default());
+        assert_eq!(PeerList::parse("").unwrap(), PeerList::default());
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             (format!("peer {one} {D0}"), "line 1: a secret stands where the URL belongs"),
             (format!("peer {D0}{one}"), "line 1: a secret stands where the URL belongs"),
         ] {
-            let error = List::parse(&wrong).unwrap_err();
+            let error = PeerList::parse(&wrong).unwrap_err();
             assert!(error.contains(words), "{error}");
             assert!(!error.contains(&one[10..]), "an error repeats a secret: {error}");
         }

@@ -1,4 +1,4 @@
-//! [`judge`]: decides which drives vote, from what they know of themselves and of each other.
+//! [`decide_votes`]: which drives vote, from what they know of themselves and of each other.
 //!
 //! Does no I/O. Invariant: a drive with an older record accuses no other, because of two records of
 //! a place the later life counts.
@@ -35,7 +35,7 @@ pub(super) struct Seen {
     pub(super) roster: Held<Roster>,
 }
 
-/// Outcome of [`judge`].
+/// Outcome of [`decide_votes`].
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     /// Joined rosters of all drives.
@@ -50,7 +50,7 @@ pub(super) struct Verdict {
 /// Decides which drives vote. `seen` is by place, `None` for a drive that is down or was removed.
 /// The array has so many `drives`; `array` is the identifier in the array file: media of an array
 /// whose file was lost have another one.
-pub(super) fn judge(seen: &[Option<Seen>], drives: usize, array: [u8; 16]) -> Verdict {
+pub(super) fn decide_votes(seen: &[Option<Seen>], drives: usize, array: [u8; 16]) -> Verdict {
     let majority = Quorum::new(drives, 0).majority();
     let lives = |seen: &Option<Seen>| seen.as_ref().and_then(|seen| seen.lives.whole().cloned());
     let arrays: Vec<[u8; 16]> = seen.iter().filter_map(lives).map(|lives| lives.array).collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn votes(seen: &[Option<Seen>]) -> Vec<bool> {
-        judge(seen, seen.len(), ARRAY).votes.iter().map(Result::is_ok).collect()
+        decide_votes(seen, seen.len(), ARRAY).votes.iter().map(Result::is_ok).collect()
     }
 
     fn set(seen: &mut [Option<Seen>], slot: usize, change: impl FnOnce(&mut Seen)) {
@@ -147,7 +147,7 @@ mod tests {
         ] {
             let mut seen = drives();
             set(&mut seen, 1, |seen| seen.lives = lives);
-            let verdict = judge(&seen, 3, ARRAY);
+            let verdict = decide_votes(&seen, 3, ARRAY);
             assert!(verdict.votes[1].as_ref().is_err_and(|why| why.contains(word)), "{word}");
             assert!(verdict.votes[0].is_ok() && verdict.votes[2].is_ok(), "{word}");
         }
@@ -170,21 +170,21 @@ mod tests {
     fn drives_that_were_never_registered_vote_and_are_noticed() {
         let new =
             |slot: u8| Some(Seen { nguid: [slot; 16], lives: Held::None, roster: Held::None });
-        let verdict = judge(&[new(0), new(1), None], 3, ARRAY);
+        let verdict = decide_votes(&[new(0), new(1), None], 3, ARRAY);
         assert!(verdict.is_new && verdict.votes.iter().all(Result::is_ok));
-        assert!(!judge(&drives(), 3, ARRAY).is_new);
+        assert!(!decide_votes(&drives(), 3, ARRAY).is_new);
         let mut grown = drives();
         grown.push(new(3));
-        assert!(judge(&grown, 4, ARRAY).is_new);
+        assert!(decide_votes(&grown, 4, ARRAY).is_new);
     }
 
     #[test]
     fn media_of_an_array_whose_file_was_lost_keep_its_identifier() {
-        let verdict = judge(&drives(), 3, [1; 16]);
+        let verdict = decide_votes(&drives(), 3, [1; 16]);
         assert_eq!(verdict.roster.array, ARRAY);
         assert!(verdict.votes.iter().all(Result::is_ok));
         let mut alone = drives();
         (alone[1], alone[2]) = (None, None);
-        assert!(judge(&alone, 3, [1; 16]).votes[0].is_err(), "it alone is no majority");
+        assert!(decide_votes(&alone, 3, [1; 16]).votes[0].is_err(), "it alone is no majority");
     }
 }

@@ -12,7 +12,7 @@ use super::piece::Piece;
 use super::subject::{State, Subject};
 use super::{Fleet, Repair};
 use crate::error::Error;
-use crate::pages::{Group, Held, Maker, Wanted, add};
+use crate::pages::{Group, ListedPieces, Maker, Wanted, add};
 
 impl<M: Mover + 'static> Repair<'_, M> {
     /// Makes lists of the good pieces that have none, if another piece of the object has one: if
@@ -24,16 +24,16 @@ impl<M: Mover + 'static> Repair<'_, M> {
         let (object, ids) = (subject.entry.id, subject.entry.own_ids());
         let mut all = Vec::new();
         for pieces in good(&self.fleet, subject).into_values() {
-            if let Ok(held) = Held::read(&pieces[0].drive, &ids).await {
-                all.push((held, pieces));
+            if let Ok(listed) = ListedPieces::read(&pieces[0].drive, &ids).await {
+                all.push((listed, pieces));
             }
         }
-        let page_bytes = all.iter().find_map(|(held, _)| held.page_bytes());
+        let page_bytes = all.iter().find_map(|(listed, _)| listed.page_bytes());
         let Some(page_bytes) = page_bytes else { return Ok(()) };
-        for (held, pieces) in all {
+        for (listed, pieces) in all {
             let is_listed = |piece: &Piece| {
                 let (_, _, id, start) = piece.spot.listed(object);
-                held.place((id, start)).is_some()
+                listed.place((id, start)).is_some()
             };
             let wanted = |Piece { spot, bytes, sum, .. }| Wanted { spot, bytes, sum };
             let wanted = pieces.into_iter().filter(|piece| !is_listed(piece)).map(wanted);
@@ -41,7 +41,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
             if groups.is_empty() {
                 continue;
             }
-            let Ok(maker) = Maker::new(&held.drive).await else { continue };
+            let Ok(maker) = Maker::new(&listed.drive).await else { continue };
             for group in groups {
                 if self.limits.stop.get() {
                     return Ok(());
@@ -49,13 +49,13 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 if !maker.takes_room(&group) {
                     continue;
                 }
-                self.fleet.pace(held.drive.index, group.bytes()).await;
+                self.fleet.pace(listed.drive.index, group.bytes()).await;
                 let Ok(list) = group.list(&maker).await else { break };
                 let Some(list) = list else { continue };
                 if self.limits.stop.get() || !self.is_there(subject, false).await? {
                     return Ok(());
                 }
-                if add(&held.drive, &list).await.is_err() {
+                if add(&listed.drive, &list).await.is_err() {
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! [`Group`]: the pieces of a new page list, which their drive sums where they lie.
+//! [`Group`]: the pieces of a new page list, whose checksums the drive computes in place.
 //!
 //! The kernel `verify` writes the checksums of the pages to a value, which the host takes and
 //! stores as a list: eight bytes of each page cross the wire. From them follows the checksum of a
@@ -15,11 +15,12 @@ use csd_kernels::verify;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::{CHUNKS_MAX, chunk_key};
-use csd_nvme::vendor::pages::{self, LISTS_MAX, List, PieceKind, list_key};
+use csd_nvme::vendor::location::LocationKind;
+use csd_nvme::vendor::pages::{self, LISTS_MAX, List, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::LIST_BYTES;
-use super::held::number_of;
+use super::page_list_reader::number_of;
 use crate::array::Drive;
 use crate::catalogue::ObjectId;
 use crate::error::Error;
@@ -88,7 +89,7 @@ impl Maker {
 
 /// Pieces of one list.
 pub(crate) struct Group {
-    kind: PieceKind,
+    kind: LocationKind,
     nsid: u32,
     /// Identifier in the key of the list.
     object: ObjectId,
@@ -190,10 +191,11 @@ impl Group {
     ) -> Result<Vec<((u64, Wanted), Vec<u32>)>, Error> {
         let (drive, program) = (&*maker.drive, maker.program);
         let block_bytes = drive.block.block_bytes();
-        let places = pieces.iter().map(|(_, piece)| piece.spot.place(piece.bytes, block_bytes));
+        let sources =
+            pieces.iter().map(|(_, piece)| piece.spot.location(block_bytes).source(piece.bytes));
         let place = (self.object, maker.sums);
         let of = (program, self.page_bytes);
-        if in_place::sums(drive, of, places.collect(), place).await?.is_err() {
+        if in_place::sums(drive, of, sources.collect(), place).await?.is_err() {
             return Ok(Vec::new());
         }
         let counts: Vec<usize> = pieces.iter().map(|(_, piece)| self.pages_of(piece)).collect();
@@ -213,7 +215,7 @@ impl Group {
                 pieces.into_iter().zip(counts).map(of).collect();
             all.into_iter().filter(|((_, piece), sums)| is_of(piece, page_bytes, sums)).collect()
         };
-        compute_fn(Class::Background, 0, work).await.map_err(|_| Error::Lane)
+        compute_fn(Class::Background, 0, work).await.map_err(|_| Error::ComputeThread)
     }
 }
 
@@ -294,7 +296,7 @@ mod tests {
         // 62 pieces of 1 MiB are as many as a list of 64 KiB has room for.
         let sizes: Vec<usize> = groups.iter().map(|group| group.pieces.len()).collect();
         assert_eq!(sizes, [62, 62, 38, 38, 1]);
-        assert_eq!((groups[4].object, groups[4].kind), (OBJECT, PieceKind::BLOCKS));
+        assert_eq!((groups[4].object, groups[4].kind), (OBJECT, LocationKind::BLOCKS));
         assert_eq!(groups[4].bytes(), u64::from(PAGE) + 1);
     }
 

@@ -12,13 +12,13 @@ use super::{Bad, Cause, Limits, current};
 use crate::array::{Array, Drive};
 use crate::catalogue::Entry;
 use crate::error::Error;
-use crate::pages::{Group, Held, Maker, PAGE_BYTES, Wanted, add, damaged, store};
+use crate::pages::{Group, ListedPieces, Maker, PAGE_BYTES, Wanted, add, damaged, store};
 
 /// Makes damaged page lists of an object again, and marks these as repaired.
 ///
 /// # Errors
 /// A failed command. A drive that is down or lost is no error.
-pub async fn relist(
+pub async fn replace_page_lists(
     array: &Array,
     entry: &Entry,
     bad: &mut [Bad],
@@ -68,16 +68,16 @@ async fn make(
         if wrong.is_empty() {
             continue;
         }
-        let held = Held::read(drive, &[id]).await?;
+        let listed = ListedPieces::read(drive, &[id]).await?;
         let wanted = pieces.iter().filter_map(|piece| {
             let listed_as = piece.listed_as(object.entry.id);
             let is_wanted = listed_as.0 == id && !piece.is_missing;
-            piece.sum.filter(|_| is_wanted && held.place(listed_as).is_none()).map(|sum| {
+            piece.sum.filter(|_| is_wanted && listed.place(listed_as).is_none()).map(|sum| {
                 let (spot, bytes) = (piece.spot, piece.bytes);
                 Wanted { spot, bytes, sum }
             })
         });
-        let page_bytes = held.page_bytes().unwrap_or(PAGE_BYTES);
+        let page_bytes = listed.page_bytes().unwrap_or(PAGE_BYTES);
         let maker = match &mut maker {
             Some(maker) => maker,
             none => none.insert(Maker::new(drive).await?),

@@ -1,4 +1,5 @@
-//! [`Outlet`]: an asynchronous line writer for destinations that may block, such as standard error.
+//! [`LineWriter`]: an asynchronous line writer for destinations that may block, such as standard
+//! error.
 //!
 //! A thread of its own writes, so callers never wait. Lines arrive formatted. Invariants: the queue
 //! is bounded; a line that does not fit is dropped and counted, and the count is written once the
@@ -21,7 +22,7 @@ struct State {
 #[derive(Default)]
 struct Common {
     state: Mutex<State>,
-    /// Signalled when there is something to write, or the outlet closes.
+    /// Signalled when there is something to write, or the writer closes.
     more: Condvar,
     /// Signalled when all queued lines are written.
     idle: Condvar,
@@ -61,12 +62,12 @@ impl Common {
 }
 
 /// Line writer that never blocks its callers.
-pub struct Outlet {
+pub struct LineWriter {
     common: Arc<Common>,
     bytes_max: usize,
 }
 
-impl Outlet {
+impl LineWriter {
     /// Starts the thread. At most `bytes_max` bytes wait, and as many are being written; `tell`
     /// formats the line that reports the number of dropped lines.
     ///
@@ -79,7 +80,7 @@ impl Outlet {
     ) -> io::Result<Self> {
         let common = Arc::<Common>::default();
         let theirs = Arc::clone(&common);
-        let builder = std::thread::Builder::new().name("outlet".to_owned());
+        let builder = std::thread::Builder::new().name("line-writer".to_owned());
         // Not joined: it may be blocked for ever.
         builder.spawn(move || theirs.write_all(writer, tell))?;
         Ok(Self { common, bytes_max })
@@ -116,7 +117,7 @@ impl Outlet {
     }
 }
 
-impl Drop for Outlet {
+impl Drop for LineWriter {
     fn drop(&mut self) {
         self.common.lock().closed = true;
         self.common.more.notify_one();
@@ -148,22 +149,22 @@ mod tests {
     fn no_caller_waits_for_a_writer_and_dropped_lines_are_counted() {
         let ((written, said), (go_on, gate)) = (channel(), channel());
         let tell = |count| format!("{count} dropped");
-        let outlet = Outlet::new(100, Blocking(written, gate), tell).unwrap();
-        outlet.put("first", false);
+        let writer = LineWriter::new(100, Blocking(written, gate), tell).unwrap();
+        writer.put("first", false);
         assert_eq!(said.recv().unwrap(), "first\n");
         // The writer is blocked now: ten lines of ten bytes find room, and ten urgent ones.
-        (0..30).for_each(|i| outlet.put(&format!("line {i:04}"), false));
-        (0..30).for_each(|i| outlet.put(&format!("must {i:04}"), true));
-        assert!(!outlet.flush(Duration::ZERO), "it is blocked");
+        (0..30).for_each(|i| writer.put(&format!("line {i:04}"), false));
+        (0..30).for_each(|i| writer.put(&format!("must {i:04}"), true));
+        assert!(!writer.flush(Duration::ZERO), "it is blocked");
         go_on.send(()).unwrap();
         let lines = said.recv().unwrap();
         let lines: Vec<&str> = lines.lines().collect();
         assert_eq!(lines.len(), 21);
         assert_eq!((lines[9], lines[19], lines[20]), ("line 0009", "must 0009", "40 dropped"));
-        outlet.put("last", false);
+        writer.put("last", false);
         go_on.send(()).unwrap();
         assert_eq!(said.recv().unwrap(), "last\n");
         go_on.send(()).unwrap();
-        assert!(outlet.flush(Duration::from_secs(60)));
+        assert!(writer.flush(Duration::from_secs(60)));
     }
 }

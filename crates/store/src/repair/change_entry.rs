@@ -15,7 +15,7 @@ use crate::error::NameError;
 const ATTEMPTS: usize = 16;
 
 /// Outcome of a change.
-pub(super) enum Revised {
+pub(super) enum Changed {
     /// The entry as it is now.
     Done(Box<Entry>),
     /// Another repair has moved the object's blocks.
@@ -29,28 +29,28 @@ pub(super) enum Revised {
 ///
 /// # Errors
 /// Those of the catalogue.
-pub(super) async fn revise(
+pub(super) async fn change_entry(
     array: &Array,
     entry: &Entry,
     change: impl Fn(&mut Entry),
-) -> Result<Revised, Error> {
+) -> Result<Changed, Error> {
     for _ in 0..ATTEMPTS {
         let ground = catalogue::settle(array, &entry.name).await?;
         let newest = ground.found.newest().filter(|newest| is_same(entry, newest));
-        let Some(newest) = newest else { return Ok(Revised::Gone) };
+        let Some(newest) = newest else { return Ok(Changed::Gone) };
         if newest.placement != entry.placement {
-            return Ok(Revised::Moved);
+            return Ok(Changed::Moved);
         }
-        let mut revised = newest.clone();
-        change(&mut revised);
+        let mut changed = newest.clone();
+        change(&mut changed);
         let holds = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(newest);
         let holders = ground.found.answers.iter().filter(holds).count();
-        if revised == *newest && holders >= catalogue::holders_needed(array, newest) {
-            return Ok(Revised::Done(Box::new(revised)));
+        if changed == *newest && holders >= catalogue::holders_needed(array, newest) {
+            return Ok(Changed::Done(Box::new(changed)));
         }
-        random_bytes(&mut revised.writer);
-        match catalogue::write(array, &mut revised, &ground).await {
-            Ok(_warnings) => return Ok(Revised::Done(Box::new(revised))),
+        random_bytes(&mut changed.writer);
+        match catalogue::write(array, &mut changed, &ground).await {
+            Ok(_warnings) => return Ok(Changed::Done(Box::new(changed))),
             Err(Error::Name(NameError::Overtaken { .. })) => {}
             Err(error) => return Err(error),
         }

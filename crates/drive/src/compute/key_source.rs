@@ -1,4 +1,4 @@
-//! [`Listing`]: the keys of a namespace as a source, page by page.
+//! [`KeySource`]: the keys of a namespace as a source, page by page.
 //!
 //! Invariants: a page begins behind the last key of the one before; only a namespace whose order
 //! is that of keys is listed, so that a program can take bounds for an interval.
@@ -21,7 +21,7 @@ const PAGE_BYTES_MIN: u32 = 4 << 10;
 const PAGE_BYTES_MAX: u32 = 64 << 10;
 
 /// Position in the keys of a namespace.
-pub(super) struct Listing {
+pub(super) struct KeySource {
     nsid: u16,
     /// Key that the next page begins at.
     from: Option<Key>,
@@ -34,7 +34,7 @@ pub(super) struct Listing {
     is_over: bool,
 }
 
-impl Listing {
+impl KeySource {
     /// Begins a listing at `from`, or at the first key, for an execution.
     pub(super) fn begin(
         compute: &Compute,

@@ -1,4 +1,5 @@
-//! [`Held`]: the pieces of an object on a drive that have page lists; and lists that are damaged.
+//! [`ListedPieces`]: the pieces of an object on a drive that have page lists; and lists that are
+//! damaged.
 //!
 //! Only the fronts of lists cross the wire. Writes nothing.
 
@@ -19,7 +20,7 @@ use crate::sweep::list_keys;
 const FRONT_BYTES: u32 = 4 << 10;
 
 /// The sound page lists of an object on a drive.
-pub(crate) struct Held {
+pub(crate) struct ListedPieces {
     pub(crate) drive: Rc<Drive>,
     /// Places of pieces in the lists, by identifier and start.
     places: BTreeMap<(ObjectId, u64), Listed>,
@@ -38,26 +39,28 @@ pub(crate) struct Listed {
     pub(crate) pages: usize,
 }
 
-impl Held {
+impl ListedPieces {
     /// Reads the lists of these identifiers. A damaged one names nothing.
     ///
     /// # Errors
     /// A failed command.
     pub(crate) async fn read(drive: &Rc<Drive>, objects: &[ObjectId]) -> Result<Self, Error> {
         let (places, page_bytes) = (BTreeMap::new(), None);
-        let mut held = Self { drive: Rc::clone(drive), places, page_bytes };
+        let mut listed = Self { drive: Rc::clone(drive), places, page_bytes };
         for object in objects {
             for key in list_keys(drive, *object).await? {
                 let Some(front) = front(drive, &key).await? else { continue };
                 let number = number_of(&key);
-                held.page_bytes = Some(front.page_bytes);
+                listed.page_bytes = Some(front.page_bytes);
                 for (piece, of_piece) in (0..).zip(&front.pieces) {
                     let pages = of_piece.bytes.div_ceil(front.page_bytes) as usize;
-                    held.places.insert((*object, of_piece.start), Listed { number, piece, pages });
+                    listed
+                        .places
+                        .insert((*object, of_piece.start), Listed { number, piece, pages });
                 }
             }
         }
-        Ok(held)
+        Ok(listed)
     }
 
     /// Returns the size of the pages, bytes, if there is a list.

@@ -22,7 +22,7 @@ const CHECK_BYTES: u64 = 256 << 20;
 
 /// Pieces of an object that shall have page lists.
 #[derive(Default)]
-pub(super) struct Unlisted {
+pub(super) struct UnlistedPieces {
     /// The pieces, by the index of the drive that has stored them.
     pieces: BTreeMap<usize, Vec<Wanted>>,
     /// Room that drives have left once all of the object is stored, if it was asked for: to ask
@@ -30,8 +30,8 @@ pub(super) struct Unlisted {
     pub(super) left: Option<Left>,
 }
 
-impl Unlisted {
-    /// Returns no pieces, of an object that leaves drives so much room.
+impl UnlistedPieces {
+    /// Returns an empty set; `left` is the room that each drive has left once the object is stored.
     pub(super) fn new(left: Left) -> Self {
         Self { pieces: BTreeMap::new(), left: Some(left) }
     }
@@ -50,10 +50,10 @@ impl Unlisted {
 pub(super) async fn list(
     array: &Array,
     entry: &Entry,
-    (unlisted, page_bytes): (Unlisted, u32),
+    (unlisted, page_bytes): (UnlistedPieces, u32),
     flow: &Flow,
 ) -> Result<(), Error> {
-    let mut lanes = Vec::new();
+    let mut queues = Vec::new();
     let left = unlisted.left.unwrap_or_default();
     for (index, pieces) in unlisted.pieces {
         let groups = Group::all(pieces, entry.id, page_bytes);
@@ -62,11 +62,11 @@ pub(super) async fn list(
             continue;
         }
         let Ok(maker) = Maker::with_room(drive, *left).await else { continue };
-        lanes.push((index, Rc::new(maker), groups.into_iter()));
+        queues.push((index, Rc::new(maker), groups.into_iter()));
     }
     let (mut checked, mut unchecked_bytes) = (now(), 0);
     loop {
-        let next = lanes.iter_mut().filter_map(|(index, maker, groups)| {
+        let next = queues.iter_mut().filter_map(|(index, maker, groups)| {
             let group = groups.find(|group| maker.takes_room(group))?;
             Some((*index, Rc::clone(maker), group))
         });

@@ -1,4 +1,4 @@
-//! Places of a program's bytes: inputs ([`Source`]) and destination ([`Output`]).
+//! Bytes of a program: its inputs ([`Source`]) and the destination of its result ([`Output`]).
 
 use super::{CHUNKS_MAX, Malformed, OutputKind, SOURCE_BYTES_MAX, STREAMS_MAX};
 use crate::kv::Key;
@@ -46,13 +46,13 @@ layout! {
 pub struct Source {
     /// The stream, 0 to 7. Its sources are read one after the other.
     pub stream: u8,
-    /// Place of the bytes.
-    pub place: Place,
+    /// The bytes.
+    pub data: SourceData,
 }
 
-/// Place of a source's bytes.
+/// Bytes that a source names, by the kind of namespace that has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceData {
     /// Values under `prefix ++ (first + k * stride as u32 big-endian)`, k from 0 to `count - 1`.
     KvChunks {
         /// kv namespace.
@@ -113,18 +113,18 @@ pub enum Place {
     },
 }
 
-impl From<Place> for Source {
+impl From<SourceData> for Source {
     /// Returns a source of stream 0.
-    fn from(place: Place) -> Self {
-        place.on(0)
+    fn from(data: SourceData) -> Self {
+        data.on(0)
     }
 }
 
-impl Place {
+impl SourceData {
     /// Returns a source of this stream.
     #[must_use]
     pub fn on(self, stream: u8) -> Source {
-        Source { stream, place: self }
+        Source { stream, data: self }
     }
 
     fn of(record: &SourceRecord) -> Result<Self, Malformed> {
@@ -182,25 +182,25 @@ impl Source {
         if record.stream() >= STREAMS_MAX {
             return Err(Malformed("a source's stream is above 7"));
         }
-        Ok(Place::of(record)?.on(record.stream()))
+        Ok(SourceData::of(record)?.on(record.stream()))
     }
 
     pub(super) fn record(&self) -> SourceRecord {
         let mut record = SourceRecord::zeroed();
         record.set_stream(self.stream);
-        match self.place {
-            Place::KvChunks { nsid, prefix, first, count, stride } => {
+        match self.data {
+            SourceData::KvChunks { nsid, prefix, first, count, stride } => {
                 record.set_kind(SourceKind::KV_CHUNKS.0).set_nsid(nsid).set_locator(&prefix);
                 record.set_first(first).set_count(count).set_stride(stride);
             }
-            Place::KvTail { nsid, prefix, number, skip } => {
+            SourceData::KvTail { nsid, prefix, number, skip } => {
                 record.set_kind(SourceKind::KV_TAIL.0).set_nsid(nsid).set_locator(&prefix);
                 record.set_first(number).set_count(skip);
             }
-            Place::Inline { bytes } => {
+            SourceData::Inline { bytes } => {
                 record.set_kind(SourceKind::INLINE.0).set_count(bytes);
             }
-            Place::Keys { nsid, from } => {
+            SourceData::Keys { nsid, from } => {
                 record.set_kind(SourceKind::KEYS.0).set_nsid(nsid);
                 if let Some(key) = from {
                     let (locator, rest) = (take(key.padded(), 0), take(key.padded(), 12));
@@ -208,11 +208,11 @@ impl Source {
                     record.set_count(u32::try_from(key.as_bytes().len()).expect("at most 16"));
                 }
             }
-            Place::Blocks { nsid, slba, skip, bytes } => {
+            SourceData::Blocks { nsid, slba, skip, bytes } => {
                 record.set_kind(SourceKind::BLOCKS.0).set_nsid(nsid);
                 record.set_locator(&locator(slba)).set_first(skip).set_count(bytes);
             }
-            Place::Memory { nsid, start, bytes } => {
+            SourceData::Memory { nsid, start, bytes } => {
                 record.set_kind(SourceKind::MEMORY.0).set_nsid(nsid);
                 record.set_locator(&locator(start)).set_count(bytes);
             }
@@ -222,19 +222,19 @@ impl Source {
 
     /// Returns the number of 1 MiB chunks that this source covers, counting partial ones.
     pub(super) fn chunks(&self) -> u64 {
-        match self.place {
-            Place::KvChunks { count, .. } => u64::from(count),
-            Place::KvTail { .. } => 1,
-            Place::Blocks { bytes, .. } => u64::from(bytes).div_ceil(1 << 20),
+        match self.data {
+            SourceData::KvChunks { count, .. } => u64::from(count),
+            SourceData::KvTail { .. } => 1,
+            SourceData::Blocks { bytes, .. } => u64::from(bytes).div_ceil(1 << 20),
             // These are not read from a medium: what bounds an execution's time is the rest.
-            Place::Memory { .. } | Place::Inline { .. } | Place::Keys { .. } => 0,
+            SourceData::Memory { .. } | SourceData::Inline { .. } | SourceData::Keys { .. } => 0,
         }
     }
 
     /// Returns the number of inline bytes of this source; 0 for sources of other kinds.
     pub(super) fn inline_bytes(&self) -> u64 {
-        match self.place {
-            Place::Inline { bytes } => bytes.into(),
+        match self.data {
+            SourceData::Inline { bytes } => bytes.into(),
             _ => 0,
         }
     }

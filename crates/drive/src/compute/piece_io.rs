@@ -1,4 +1,4 @@
-//! [`Ends`]: reads and stores the pieces of a task, on this drive and on its peers.
+//! [`PieceIo`]: reads and stores the pieces of a task, on this drive and on its peers.
 //!
 //! To peers it sends reads and stores only. Invariants: a store that has begun is not cut off when
 //! its execution is cancelled; the look at the guards of a target is the last step before its
@@ -13,26 +13,27 @@ use csd_nvme::nvm::Extent;
 use csd_nvme::opcode;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
-use csd_nvme::vendor::combine::{Guard, Piece, Place, Stored, Task};
+use csd_nvme::vendor::combine::{Guard, Piece, Stored, Task};
+use csd_nvme::vendor::location::Location;
 use csd_reactor::Buffer;
 
 use super::{Compute, Failure, values_of};
 use crate::log::Level;
-use crate::peers::{List, Peers, Unavailable};
+use crate::peers::{PeerList, Peers, Unavailable};
 use crate::side::Side;
 
 /// The drives of a task.
-pub(super) struct Ends {
+pub(super) struct PieceIo {
     compute: Compute,
     task: Rc<Task>,
     /// The drive's peers and their list; `None` if the task names none.
-    peers: Option<(Arc<Peers>, Arc<List>)>,
+    peers: Option<(Arc<Peers>, Arc<PeerList>)>,
 }
 
 /// A piece that was read, and the CRC-32C that its record has.
 pub(super) type Found = (Buffer, Option<u32>);
 
-impl Ends {
+impl PieceIo {
     /// Finds the peers of a task in the list.
     pub(super) async fn new(compute: &Compute, task: &Rc<Task>) -> Result<Self, Failure> {
         let (compute, task) = (compute.clone(), Rc::clone(task));
@@ -51,7 +52,7 @@ impl Ends {
     }
 
     /// Returns the peer that has a piece; `None` for this drive.
-    fn peer(&self, piece: &Piece) -> Option<(&Peers, &List, &str)> {
+    fn peer(&self, piece: &Piece) -> Option<(&Peers, &PeerList, &str)> {
         let (peers, list) = self.peers.as_ref()?;
         let nqn = self.task.peers.get(usize::from(piece.peer).checked_sub(1)?)?;
         (nqn != peers.own()).then_some((&**peers, &**list, &**nqn))
@@ -59,7 +60,7 @@ impl Ends {
 
     async fn connect(
         &self,
-        (peers, list, nqn): (&Peers, &List, &str),
+        (peers, list, nqn): (&Peers, &PeerList, &str),
     ) -> Result<Controller, Unavailable> {
         self.compute.connections.connect(peers, list, nqn).await
     }
@@ -80,15 +81,15 @@ impl Ends {
             let status = error.status().filter(|status| damaged.contains(status));
             Failure::new(status.unwrap_or(Status::PEER_FAILED), error)
         };
-        let bytes = match piece.place {
-            Place::Value { nsid, key } => {
+        let bytes = match piece.location {
+            Location::Value { nsid, key } => {
                 let kv = Kv::open(&controller, nsid).map_err(failed)?;
                 let front = kv.front(&whole(&key), piece.bytes).await.map_err(failed)?;
                 let (bytes, whole) = front.ok_or_else(|| missing(peer.2, &key))?;
                 check_length(piece, whole)?;
                 bytes
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let block = Block::open(&controller, nsid).map_err(failed)?;
                 let all = piece.bytes.next_multiple_of(block.block_bytes()) as usize;
                 let at = slba.saturating_mul(block.block_bytes().into());
@@ -101,15 +102,15 @@ impl Ends {
     }
 
     async fn read_here(&self, piece: &Piece) -> Result<Found, Failure> {
-        match piece.place {
-            Place::Value { nsid, key } => {
+        match piece.location {
+            Location::Value { nsid, key } => {
                 let value = self.compute.kv.open(values_of(nsid)?, whole(&key)).await?;
                 let value = value.ok_or_else(|| missing("this drive", &key))?;
                 check_length(piece, value.bytes().into())?;
                 let bytes = value.read_unchecked(0, piece.bytes).await?;
                 Ok((bytes, value.checksum()))
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 self.extent(nsid, slba, piece.bytes)?;
                 let buffer = Buffer::with_room(0, piece.bytes as usize, 0);
                 Ok((self.compute.block.read(slba, 0, buffer).await?, None))
@@ -149,7 +150,7 @@ impl Ends {
 
     async fn store_there(
         &self,
-        peer: (&Peers, &List, &str),
+        peer: (&Peers, &PeerList, &str),
         piece: &Piece,
         mut bytes: Buffer,
     ) -> Result<(), (Stored, String)> {
@@ -159,12 +160,12 @@ impl Ends {
             let stored = error.status().map_or(Stored::Lost, Stored::Refused);
             (stored, error.to_string())
         };
-        match piece.place {
-            Place::Value { nsid, key } => {
+        match piece.location {
+            Location::Value { nsid, key } => {
                 let kv = Kv::open(&controller, nsid).map_err(refused)?;
                 kv.store(&whole(&key), vec![bytes], 0).await.map_err(refused)
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let block = Block::open(&controller, nsid).map_err(refused)?;
                 pad(&mut bytes, block.block_bytes());
                 let at = slba.saturating_mul(block.block_bytes().into());
@@ -176,14 +177,14 @@ impl Ends {
     async fn store_here(&self, target: usize, mut bytes: Buffer) -> Result<(), Failure> {
         let piece = &self.task.targets[target].piece;
         let (compute, shared) = (&self.compute, &self.compute.shared);
-        match piece.place {
-            Place::Value { nsid, key } => {
+        match piece.location {
+            Location::Value { nsid, key } => {
                 let number = values_of(nsid)?;
                 shared.may_change(nsid, opcode::Kv::STORE.0)?;
                 self.check_guards(target).await?;
                 Ok(compute.kv.store(number, whole(&key), vec![bytes], 0).await?)
             }
-            Place::Blocks { nsid, slba } => {
+            Location::Blocks { nsid, slba } => {
                 let extent = self.extent(nsid, slba, piece.bytes)?;
                 shared.may_change(nsid, opcode::Nvm::WRITE.0)?;
                 let _change = shared.inside_only.begin(Side::Outside)?;

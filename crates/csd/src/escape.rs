@@ -1,4 +1,4 @@
-//! [`plain`] and [`plain_lines`]: escape untrusted text for a terminal or a log.
+//! [`escape`] and [`escape_lines`]: escape untrusted text for a terminal or a log.
 //!
 //! Names, messages of programs and reasons of drives may hold any character. Characters that move
 //! the cursor, change colours, reorder text or are invisible become escapes, such as `\u{1b}`. JSON
@@ -7,16 +7,16 @@
 use std::borrow::Cow;
 
 /// Escapes text in one line.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    escape(text, is_unfit)
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    escape_if(text, is_unfit)
 }
 
 /// Escapes text, except its line ends.
-pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
-    escape(text, |c| c != '\n' && is_unfit(c))
+pub(crate) fn escape_lines(text: &str) -> Cow<'_, str> {
+    escape_if(text, |c| c != '\n' && is_unfit(c))
 }
 
-fn escape(text: &str, unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escape_if(text: &str, unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&unfit) {
         return Cow::Borrowed(text);
     }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn what_moves_or_hides_is_escaped_and_the_rest_is_as_it_was() {
         for same in ["", "one two", "m\u{e9}t\u{e9}o", "\u{65e5}\u{672c}", "a\\b\"c'"] {
-            assert!(matches!(plain(same), Cow::Borrowed(text) if text == same));
+            assert!(matches!(escape(same), Cow::Borrowed(text) if text == same));
         }
         let all = [
             ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
@@ -80,8 +80,8 @@ mod tests {
             ("\u{2066}\u{feff}\u{200d}\u{e0041}", "\\u{2066}\\u{feff}\\u{200d}\\u{e0041}"),
         ];
         for (raw, escaped) in all {
-            assert_eq!(plain(raw), escaped);
+            assert_eq!(escape(raw), escaped);
         }
-        assert_eq!(plain_lines("a\nb\u{7}\n"), "a\nb\\u{7}\n");
+        assert_eq!(escape_lines("a\nb\u{7}\n"), "a\nb\\u{7}\n");
     }
 }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use csd_reactor::{Class, JoinHandle, now, spawn};
 
+use super::change_entry::is_same;
 use super::mover::{ByHost, Mover};
-use super::revise::is_same;
 use super::stripe::{Fixed, Repair as OfStripe};
 use super::subject::Subject;
 use super::{AHEAD, AHEAD_BYTES, Repair};
@@ -19,7 +19,7 @@ type Fixing = (u32, JoinHandle<Result<Fixed, Error>>);
 
 impl<M: Mover + 'static> Repair<'_, M> {
     /// Rebuilds the bad pieces of these stripes. The host rebuilds those that the mover leaves.
-    pub(super) async fn fix(
+    pub(super) async fn rebuild_stripes(
         &mut self,
         subject: &Rc<Subject>,
         stripes: &[u32],

@@ -1,4 +1,4 @@
-//! [`Presence`]: the pieces that drives have names for, found without reading a piece.
+//! [`KnownPieces`]: the pieces that drives have names for, found without reading a piece.
 //!
 //! A value is there if its key is listed; a chunk on blocks, if its unit is claimed for the object.
 //! An emptied drive has neither. Writes nothing.
@@ -17,7 +17,7 @@ use crate::unwritten;
 
 /// Names of an object's pieces on its drives.
 #[derive(Default)]
-pub(super) struct Presence {
+pub(super) struct KnownPieces {
     /// Keys of values, by drive.
     keys: BTreeMap<usize, BTreeSet<Key>>,
     /// For each member of an object on blocks: its units in order, true if they are its own.
@@ -26,16 +26,16 @@ pub(super) struct Presence {
     marked: BTreeSet<usize>,
 }
 
-impl Presence {
+impl KnownPieces {
     /// Asks all drives that may hold pieces. One that fails takes no further part.
     pub(super) async fn read(fleet: &Fleet, entry: &Entry) -> Self {
-        let mut presence = Self::default();
+        let mut known = Self::default();
         let drives: Vec<usize> = match &entry.protection {
             Some(protection) => protection.group.iter().map(|drive| usize::from(*drive)).collect(),
             None => entry.members.iter().map(|drive| usize::from(*drive)).collect(),
         };
         for index in drives {
-            if let Err(error) = presence.read_keys(fleet, entry, index).await {
+            if let Err(error) = known.read_keys(fleet, entry, index).await {
                 fleet.lose(index, &error);
             }
         }
@@ -50,16 +50,16 @@ impl Presence {
                     Err(error) => fleet.lose(index, &error),
                 }
             }
-            presence.units.push(own);
+            known.units.push(own);
             if let Some(drive) = fleet.drive(index) {
                 match unwritten::is_marked(drive, entry.id).await {
                     Ok(false) => {}
-                    Ok(true) => drop(presence.marked.insert(member)),
+                    Ok(true) => drop(known.marked.insert(member)),
                     Err(error) => fleet.lose(index, &error),
                 }
             }
         }
-        presence
+        known
     }
 
     async fn read_keys(&mut self, fleet: &Fleet, entry: &Entry, index: usize) -> Result<(), Error> {

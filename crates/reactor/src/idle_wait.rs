@@ -1,4 +1,4 @@
-//! [`Idling`]: how a real core waits when it has nothing to do.
+//! [`IdleWait`]: how a real core waits when it has nothing to do.
 //!
 //! This module runs no tasks. Invariant: a core sleeps no longer than until its next timer or the
 //! next check of its compute thread.
@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::instant::Instant;
 
 /// Wait policy of a core. It learns from past waits whether spinning pays.
-pub(crate) struct Idling {
+pub(crate) struct IdleWait {
     spin: Duration,
     /// Turns since the back end was polled, and when that was, ns.
     turns_since_poll: u32,
@@ -29,7 +29,7 @@ const CREDIT_MAX: u8 = 8;
 const TURNS_PER_POLL: u32 = 8;
 const POLL_NS: u64 = 10_000;
 
-impl Idling {
+impl IdleWait {
     pub(crate) fn new(spin_us: u32) -> Self {
         let spin = Duration::from_micros(spin_us.into());
         Self { spin, turns_since_poll: 0, polled_ns: 0, others_wait: false, credit: 0 }
@@ -122,14 +122,15 @@ mod tests {
 
     #[test]
     fn the_back_end_is_polled_after_some_turns_or_some_time_of_work() {
-        let mut idling = Idling::new(0);
-        idling.polled(5_000);
-        let due: Vec<bool> = (1..=8).map(|turn| idling.poll_is_due(Some(5_000 + turn))).collect();
+        let mut idle_wait = IdleWait::new(0);
+        idle_wait.polled(5_000);
+        let due: Vec<bool> =
+            (1..=8).map(|turn| idle_wait.poll_is_due(Some(5_000 + turn))).collect();
         assert_eq!(due, [false, false, false, false, false, false, false, true]);
-        idling.polled(6_000);
-        assert!(!idling.poll_is_due(Some(6_000 + POLL_NS - 1)));
+        idle_wait.polled(6_000);
+        assert!(!idle_wait.poll_is_due(Some(6_000 + POLL_NS - 1)));
         // A turn that polled no task took no time worth counting.
-        assert!(!idling.poll_is_due(None));
-        assert!(idling.poll_is_due(Some(6_000 + POLL_NS)));
+        assert!(!idle_wait.poll_is_due(None));
+        assert!(idle_wait.poll_is_due(Some(6_000 + POLL_NS)));
     }
 }

@@ -1,11 +1,11 @@
-//! [`Turns`]: fair scheduling of the modular powers of authentication. Strangers can ask for them,
-//! and one takes milliseconds.
+//! [`AuthScheduler`]: fair scheduling of the modular powers of authentication. Strangers can ask
+//! for them, and one takes milliseconds.
 //!
 //! A core computes one at a time, and together they take at most 1/`SHARE` of its time beyond
-//! `SAVED_NS_MAX` that was saved up. The next turn goes to the asker for whom least was computed
-//! lately, by address and group: hosts that ask for little are served between those that ask for
-//! much. The time of a successful exchange is given back. Invariant: a computation that was begun
-//! is charged, also when the host has left.
+//! `SAVED_NS_MAX` that was saved up. The next computation is that of the asker for whom least was
+//! computed lately, by address and group: hosts that ask for little are served between those that
+//! ask for much. The time of a successful exchange is given back. Invariant: a computation that was
+//! begun is charged, also when the host has left.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -45,8 +45,8 @@ fn cost_ns(group: Group) -> u64 {
     bytes * bytes * COST_NS_PER_SQUARED_BYTE
 }
 
-/// Turns of one core.
-pub struct Turns {
+/// AuthScheduler of one core.
+pub struct AuthScheduler {
     counters: Arc<CoreCounters>,
     state: RefCell<State>,
     changed: Notify,
@@ -65,8 +65,8 @@ struct State {
     served_ns: BTreeMap<Asker, u64>,
 }
 
-impl Turns {
-    /// Makes the turns of a core.
+impl AuthScheduler {
+    /// Makes the scheduler of a core.
     pub fn new(counters: Arc<CoreCounters>) -> Self {
         let state = State {
             saved_ns: SAVED_NS_MAX,
@@ -183,27 +183,27 @@ impl State {
 
 /// A guard of a place among the waiting askers.
 struct Place<'a> {
-    turns: &'a Turns,
+    scheduler: &'a AuthScheduler,
     number: u64,
 }
 
 impl<'a> Place<'a> {
-    fn new(turns: &'a Turns, asker: Asker) -> Self {
-        let mut state = turns.state.borrow_mut();
+    fn new(scheduler: &'a AuthScheduler, asker: Asker) -> Self {
+        let mut state = scheduler.state.borrow_mut();
         state.arrivals += 1;
         let number = state.arrivals;
         state.waiting.push((number, asker));
         state.choose();
-        Self { turns, number }
+        Self { scheduler, number }
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut state = self.turns.state.borrow_mut();
+        let mut state = self.scheduler.state.borrow_mut();
         state.waiting.retain(|(number, _)| *number != self.number);
         state.choose();
         drop(state);
-        self.turns.changed.notify_all();
+        self.scheduler.changed.notify_all();
     }
 }

@@ -1,4 +1,4 @@
-//! [`Tail`]: the end of a shard's open segment, with what is not yet in a checkpoint.
+//! [`SegmentTail`]: the end of a shard's open segment, with what is not yet in a checkpoint.
 //!
 //! Invariant: it changes only when a group is durable. It does no I/O.
 
@@ -13,7 +13,7 @@ const BETWEEN_BYTES_MIN: u64 = 32 << 10;
 
 /// End of the open segment.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct SegmentTail {
     /// Bytes of the last page before the end of the log, which the next group's write repeats.
     /// `None` when they are not known: the next write begins a page.
     pub(crate) page: Option<Vec<u8>>,
@@ -35,7 +35,7 @@ pub(crate) fn final_bytes(list_bytes: u64) -> u64 {
     (RecordHeader::SIZE as u64 + list_bytes).next_multiple_of(SECTOR_BYTES)
 }
 
-impl Tail {
+impl SegmentTail {
     /// Makes the tail of a segment without records.
     pub(crate) fn empty() -> Self {
         Self { page: Some(Vec::new()), ..Self::default() }

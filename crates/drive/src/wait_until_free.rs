@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// Those of `open`.
-pub(crate) async fn when_free<T, E: Into<Error>>(
+pub(crate) async fn wait_until_free<T, E: Into<Error>>(
     log: &Log,
     open: impl AsyncFn() -> Result<T, E>,
 ) -> Result<T, Error> {
