@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use csd_kernels::fingerprint::{self, Parameters};
 use csd_nvme::vendor::execute::{CHUNKS_MAX, Output};
-use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
+use csd_reactor::{Class, now, random_u64, sleep_until, spawn, transfer_time};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};
 use super::{Bad, Cause, Limits, Scrubbed, current};
@@ -23,7 +23,6 @@ use crate::catalogue::Entry;
 use crate::in_place::{execute, program_index};
 use crate::layout::Scheme;
 use crate::object::Error;
-use crate::piece::read_by;
 
 /// Proof of the stripes of an object or several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -240,7 +239,7 @@ impl<'a> Prover<'a> {
         self.proof.bytes += all;
         (self.limits.progress)(all);
         if let Some(rate) = self.limits.bytes_per_s {
-            sleep_until(read_by(begin, longest, rate)).await;
+            sleep_until(begin + transfer_time(longest, rate)).await;
         }
         Ok(match (is_readable, sums) {
             (false, _) => Answer::Unreadable,
