@@ -52,7 +52,7 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
         protect: None,
         page_bytes: Some(object::PAGE_BYTES),
     };
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     match object::put(drives, source, &options, &progress).await {
         Ok(_) => true,
         Err(Error::Overtaken { .. } | Error::Exists { .. }) => false,
@@ -88,7 +88,7 @@ async fn race(plan: Plan, writers: u8, rounds: usize, patience: Option<Duration>
         }
         assert_eq!(winners.len(), 1, "round {round}: stored by {winners:?}");
         let sink = Shared::default();
-        let progress: object::Progress = Arc::new(|_| {});
+        let progress = object::Progress::none();
         let entry = object::lookup(&hosts[0], "x").await.unwrap();
         let out = Box::new(sink.clone());
         let options = GetOptions::whole(object::Form::Raw);

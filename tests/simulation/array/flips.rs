@@ -9,7 +9,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_kvlog::media::Memory;
 use csd_store::array::{Array, GUARDED, Plan, Quorum};
@@ -266,7 +265,8 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
             wrong.push(format!("{} was not read: {told:?}", host::name_of(name)));
         }
     }
-    let limits = Limits { bytes_per_s: None, stop: Rc::default(), progress: Arc::new(|_| {}) };
+    let limits =
+        Limits { bytes_per_s: None, stop: Rc::default(), progress: object::Progress::none() };
     for entry in object::list(array).await.ok()?.sealed {
         let found = scrub::scrub(array, &entry, &limits).await.ok()?;
         if !found.unread.is_empty() {

@@ -154,7 +154,7 @@ pub async fn operate(host: usize, array: &Array, known: &Known) {
 }
 
 async fn protect(array: &Array, name: usize, known: &Known) -> Told {
-    let progress = Arc::new(|_| {}) as object::Progress;
+    let progress = object::Progress::none();
     let is_strong = known.borrow().codes && random_u64().is_multiple_of(2);
     let code = if is_strong { scheme(2, 4) } else { scheme(4, 2) };
     let encode = if random_u64().is_multiple_of(3) { Encode::Host } else { Encode::Drives };
@@ -232,7 +232,7 @@ pub async fn put(array: &Array, name: usize, content: Content, known: &Known) ->
             _ => None,
         },
     };
-    match object::put(array, source, &options, &(Arc::new(|_| {}) as object::Progress)).await {
+    match object::put(array, source, &options, &object::Progress::none()).await {
         Ok(_) => Told::Done,
         Err(error) => refused(&error),
     }
@@ -269,7 +269,7 @@ pub async fn get(array: &Array, name: usize, known: &Known) -> Told {
 
 /// Reads an object. Returns its bytes; with an error, those that were read before it.
 pub async fn read(array: &Array, entry: Entry) -> (Vec<u8>, Result<(), Error>) {
-    let (sink, progress) = (Sink::default(), Arc::new(|_| {}) as object::Progress);
+    let (sink, progress) = (Sink::default(), object::Progress::none());
     let options = GetOptions::whole(Form::Raw);
     let done = object::get(array, entry, options, Box::new(sink.clone()), &progress).await;
     let found = sink.0.lock().unwrap().clone();

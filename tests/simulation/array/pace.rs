@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_kernels::ElementType;
@@ -95,7 +94,7 @@ pub(super) async fn put_chunks(
 /// Puts an object of these bytes; returns its entry.
 pub(super) async fn put_bytes(array: &Array, options: &PutOptions, bytes: Vec<u8>) -> Entry {
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     object::put(array, source, options, &progress).await.expect("puts").entry
 }
 

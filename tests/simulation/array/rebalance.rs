@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_kernels::ElementType;
 use csd_reactor::random_u64;
@@ -61,7 +60,7 @@ pub fn no_limits() -> Limits {
         bytes_per_s: None,
         stop: Rc::new(Cell::new(false)),
         total: Rc::new(|_| {}),
-        progress: Arc::new(|_| {}),
+        progress: object::Progress::none(),
     }
 }
 

@@ -58,7 +58,7 @@ fn part<T: 'static>(
 ) -> (T, Duration) {
     let done = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&done);
-    let progress: object::Progress = Arc::new(move |bytes| {
+    let progress = object::Progress::new(move |bytes| {
         counted.fetch_add(bytes, Relaxed);
     });
     let told: Told<T> = begin(lane, 0, async move |_| work(progress).await);

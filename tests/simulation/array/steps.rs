@@ -5,7 +5,6 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_kernels::ElementType;
@@ -83,7 +82,7 @@ impl Change {
                 Err(error) => panic!("{error}"),
             },
             Self::Protect(_, _, encode) => {
-                let progress = Arc::new(|_| {}) as object::Progress;
+                let progress = object::Progress::none();
                 match object::protect(array, NAME, scheme(), encode, &progress).await {
                     Ok(_) | Err(Error::Protection { .. }) => {}
                     Err(error) => panic!("{error}"),
@@ -163,7 +162,7 @@ async fn put(
     let source = Source::raw("bytes", source, ElementType::Bytes);
     let page_bytes = Some(object::PAGE_BYTES);
     let options = PutOptions { on, arrange, align, protect, page_bytes, ..options_of(NAME) };
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     object::put(array, source, &options, &progress).await.map(|_| ())
 }
 

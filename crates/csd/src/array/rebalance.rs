@@ -1,7 +1,6 @@
 //! `csd array rebalance`: objects that do not lie on all drives are moved to all of them.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, grow};
@@ -19,7 +18,7 @@ use crate::units::{grouped, size};
 /// Moves the named objects, or all.
 pub(crate) fn rebalance(options: &cli::Rebalance, context: &Context) -> Result<Report, Failure> {
     let bar = Bar::new(context, "rebalance", None);
-    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (total, progress) = (bar.total(), bar.progress.clone());
     let (names, bytes_per_s) = (options.names.clone(), options.rate);
     let done = context.with_array_to_write(async move |array: &Array| {
         // Objects shall lie on every drive.

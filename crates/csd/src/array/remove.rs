@@ -7,7 +7,6 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_store::array::{Array, ArrayFile, Plan};
 use csd_store::catalogue::{Entry, grow, shrink};
@@ -19,7 +18,7 @@ use super::lock::{Lock, Writers};
 use super::replace::{refuse_losses, shown, stop};
 use super::{Local, add, peers, rebalance};
 use crate::cli;
-use crate::context::{Context, silent, with_plan};
+use crate::context::{Context, with_plan};
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
@@ -28,7 +27,7 @@ use crate::runtime::stop_flag;
 pub(crate) fn remove(options: &cli::Remove, context: &Context) -> Result<Report, Failure> {
     let drive = Leaving::find(options, &ArrayFile::load(context.array_path())?)?;
     let bar = Bar::new(context, "remove", None);
-    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (total, progress) = (bar.total(), bar.progress.clone());
     // Others may use the array while the objects are moved.
     let moved = context.with_array_to_write(async move |array: &Array| {
         drive.vacate(array, Rc::new(move |bytes| total.set(bytes)), progress).await
@@ -152,7 +151,7 @@ fn take_out(
     let late =
         with_plan(&Plan::new(&local.file), context.options()?, async move |array: &Array| {
             // Objects that were put meanwhile.
-            let late = drive.vacate(array, Rc::new(|_| {}), silent()).await?;
+            let late = drive.vacate(array, Rc::new(|_| {}), Progress::none()).await?;
             if !late.is_interrupted {
                 shrink::gather(array, place).await?;
             }

@@ -140,7 +140,7 @@ impl StepContext {
             sums.executions += executions;
             sums.handed_bytes += cut.handed.len() as u64;
         }
-        (self.common.progress)(bytes);
+        self.common.progress.add(bytes);
         Ok(u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64)
     }
 }
@@ -194,7 +194,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             queue: Arc::clone(&shared.queue),
             links: Rc::clone(&links),
             ledger: Arc::clone(&shared.ledger),
-            progress: Arc::clone(&shared.run_options.progress),
+            progress: shared.run_options.progress.clone(),
             pieces: work::pieces(&array, inputs),
             takes_over,
         },

@@ -167,7 +167,7 @@ pub(super) async fn make(
     let sent = send_all(&mut writer, array, &Rc::new(entry.clone()), flow).await;
     let finished = writer.finish().await;
     copy.sums = sent?;
-    let silent = Flow { progress: std::sync::Arc::new(|_| {}), ..flow.clone() };
+    let silent = Flow { progress: Progress::none(), ..flow.clone() };
     parity::complete(array, &mut copy, finished?, page_bytes, &silent).await?;
     *entry = copy;
     Ok(())
@@ -209,7 +209,7 @@ async fn send_all(
                 return Err(not_stored(name, entry, chunk));
             }
             sums.push(sum);
-            (flow.progress)(bytes.len() as u64);
+            flow.progress.add(bytes.len() as u64);
             writer.send(to.member(chunk), to.number(chunk), bytes).await?;
             writer.send_parity(ready).await?;
         }

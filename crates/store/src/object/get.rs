@@ -318,7 +318,7 @@ async fn copy(
             (unit, units) = (unit + 1, units + 1);
         }
         top_up(&mut pending)?;
-        progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());
+        progress.add(arrived.iter().map(|chunk| chunk.len() as u64).sum());
         let sum = |chunk| reader.sum(chunk).filter(|_| !reader.is_in(&lost, chunk));
         let sums = (written..).zip(&arrived).map(|(chunk, _)| sum(chunk)).collect();
         writer.is_open = reader.is_partial || lost.is_empty();

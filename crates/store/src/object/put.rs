@@ -139,7 +139,9 @@ async fn fill(
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
         None => None,
     };
-    parity::complete(array, entry, finished, page_bytes, &Flow::free(array, &silent())).await
+    // The bytes of a put count once.
+    let flow = Flow::free(array, &Progress::none());
+    parity::complete(array, entry, finished, page_bytes, &flow).await
 }
 
 /// Sends `first` and all following chunks; returns the reader and the layout of the chunks.
@@ -158,7 +160,7 @@ async fn send_all(
             writer.send(member, number, chunk).await?;
         }
         writer.send_parity(std::mem::take(&mut reader.ready)).await?;
-        progress(length);
+        progress.add(length);
         if length < u64::from(chunk_bytes) {
             break;
         }
@@ -203,9 +205,4 @@ impl Reader {
         });
         read.await.map_err(|_| Error::Lane)?
     }
-}
-
-/// Returns a progress function that does nothing: the bytes of a put count once.
-fn silent() -> Progress {
-    std::sync::Arc::new(|_| {})
 }

@@ -9,7 +9,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_reactor::{Buffer, Class, Instant, JoinHandle, Semaphore, compute_fn, now, spawn};
 
@@ -20,7 +19,7 @@ use super::in_drives::InDrives;
 use super::pieces::Pieces;
 use super::unlisted::{self, Unlisted};
 use super::writer::check_owner;
-use super::{CHECK_INTERVAL, Error, WINDOW, parity};
+use super::{CHECK_INTERVAL, Error, Progress, WINDOW, parity};
 use crate::array::{Array, Drive, DriveSlot, drive_of};
 use crate::catalogue::{Entry, Placement};
 use crate::guarded::Owner;
@@ -86,7 +85,7 @@ async fn make_all(
     let stored = work.stored.take();
     if copy.protection.is_some() {
         drives.begin(stored);
-        let silent = Flow { progress: Arc::new(|_| {}), ..flow.clone() };
+        let silent = Flow { progress: Progress::none(), ..flow.clone() };
         parity::encode(array, copy, Some(drives), page_bytes, &silent).await?;
     } else if let Some(page_bytes) = page_bytes {
         unlisted::list(array, copy, (stored, page_bytes), flow).await?;
@@ -269,7 +268,7 @@ impl Transfer {
         let (bytes, (_, drive)) = (self.to.1.chunk_len(chunk), self.places(chunk));
         let piece = Wanted { spot: self.spot(chunk), bytes, sum: self.sum(chunk) };
         self.stored.borrow_mut().add(drive, piece);
-        (self.flow.progress)(bytes.into());
+        self.flow.progress.add(bytes.into());
     }
 
     /// Returns the drive that has a chunk, and the one that gets it, by index.

@@ -336,6 +336,6 @@ async fn check_drive(
             subject.set(stripe, number, if is_right { State::Good } else { State::Bad });
             bytes += if is_right { u64::from(subject.bytes(stripe, number)) } else { 0 };
         }
-        (limits.progress)(bytes);
+        limits.progress.add(bytes);
     }
 }

@@ -237,7 +237,7 @@ impl<'a> Prover<'a> {
             return Err(error);
         }
         self.proof.bytes += all;
-        (self.limits.progress)(all);
+        self.limits.progress.add(all);
         if let Some(rate) = self.limits.bytes_per_s {
             sleep_until(begin + transfer_time(longest, rate)).await;
         }

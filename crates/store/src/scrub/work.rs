@@ -78,7 +78,7 @@ impl Work {
             found.chunks += batch.pieces.len() as u64 - parity;
             found.unknown += batch.pieces.iter().filter(|piece| piece.sum.is_none()).count() as u64;
             found.bytes += batch.bytes;
-            (self.limits.progress)(batch.bytes);
+            self.limits.progress.add(batch.bytes);
             if let Some(rate) = self.limits.bytes_per_s {
                 sleep_until(begin + transfer_time(batch.bytes, rate)).await;
             }
