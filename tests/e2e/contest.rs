@@ -8,7 +8,7 @@ use std::time::Duration;
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, block_on, spawn};
-use csd_store::array::{Array as Drives, ArrayFile, Plan};
+use csd_store::array::{Array as Drives, ArrayFile, DriveIndex, Plan};
 use csd_store::catalogue::{self, Entry, State, claim_key};
 use csd_store::object::{self, Arrange, Error, GetOptions, On, PutOptions};
 use csd_store::source::Source;
@@ -37,7 +37,7 @@ impl Write for Shared {
 /// Puts `BYTES` bytes of `fill` under the name; returns true if the put reports success.
 async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
     // Writers start at different moments: each first sends the drives a few other requests.
-    let drive = drives.drive(0).unwrap();
+    let drive = drives.drive(DriveIndex::default()).unwrap();
     for _ in 0..lead {
         drive.objects.exist(&Key::new(b"none").unwrap()).await.unwrap();
     }

@@ -6,6 +6,7 @@ use csd_initiator::Kv;
 use csd_kernels::erasure::{Code, scalar};
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
+use csd_store::array::DriveIndex;
 use csd_store::catalogue::{self, Entry, Placement};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ pub(crate) fn keys(array: &Array, drive: usize) -> BTreeSet<Vec<u8>> {
 }
 
 /// Returns an object's drives, and the place of its data on them.
-fn places(array: &Array, name: &str) -> (Vec<u16>, Placement) {
+fn places(array: &Array, name: &str) -> (Vec<DriveIndex>, Placement) {
     let key = catalogue::key(name);
     on_objects(array, 0, async move |kv: &Kv| {
         let value = kv.retrieve(&key, 16 << 10).await.unwrap().unwrap();
@@ -327,7 +328,7 @@ fn what_an_announced_protection_has_left_is_no_piece() {
             entry.protection = Some(catalogue::Protection {
                 scheme: "rs:2+2".parse().unwrap(),
                 epoch: 0,
-                group: vec![0, 1, 2, 3],
+                group: (0..4).map(DriveIndex::new).collect(),
                 parity: None,
             });
             kv.store(&key, vec![Buffer::from_slice(&entry.encode())], 0).await.unwrap();

@@ -209,7 +209,7 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
                 .iter()
                 .enumerate()
                 .map(|(member, &index)| {
-                    let slot = array.slots().get(usize::from(index));
+                    let slot = array.slot(index);
                     let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
                     (name, layout.count(member))
                 })

@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use csd_reactor::{Pacer, sleep_until};
 
+use crate::array::DriveIndex;
+
 /// Pacers of drives, by index; `None` for no limit.
 pub(crate) struct Pace(Option<Vec<Cell<Pacer>>>);
 
@@ -19,8 +21,10 @@ impl Pace {
     }
 
     /// Waits until a drive may read or write so many bytes more.
-    pub(crate) async fn wait(&self, index: usize, bytes: u64) {
-        let Some(cell) = self.0.as_ref().and_then(|pacers| pacers.get(index)) else { return };
+    pub(crate) async fn wait(&self, index: DriveIndex, bytes: u64) {
+        let Some(cell) = self.0.as_ref().and_then(|pacers| pacers.get(usize::from(index))) else {
+            return;
+        };
         let mut pacer = cell.get();
         let begin = pacer.due();
         pacer.reserve(bytes);

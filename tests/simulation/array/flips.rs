@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use csd_kvlog::media::Memory;
-use csd_store::array::{Array, GUARDED, Plan, Quorum};
+use csd_store::array::{Array, DriveIndex, GUARDED, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, Placement, rebuild};
 use csd_store::object;
 use csd_store::repair;
@@ -298,7 +298,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
     }
     let hit = flipped.iter().filter(|target| target.kind == Kind::Entry);
     for drive in hit.map(|target| target.drive).collect::<BTreeSet<_>>() {
-        rebuild::rebuild(array, drive).await.ok()?;
+        rebuild::rebuild(array, DriveIndex::new(drive)).await.ok()?;
     }
     let sealed = object::list(array).await.ok()?.sealed;
     wrong.extend(left(&sealed, flipped, &known.borrow().media_at_rest()));

@@ -14,7 +14,7 @@ use csd_kernels::ElementType;
 use csd_kvlog::media::Volatile;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
-use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan};
+use csd_store::array::{Array, BLOCK_NSID, DriveIndex, Guards, OBJECTS_NSID, Plan};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
 use csd_store::extent::UNIT_BYTES;
 use csd_store::layout::Scheme;
@@ -119,7 +119,7 @@ async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
         if slot.vote().is_ok() {
             known.borrow_mut().voting[index] = media[index];
         } else if !random_u64().is_multiple_of(4)
-            && catalogue::rebuild::rebuild(array, index).await.is_ok()
+            && catalogue::rebuild::rebuild(array, DriveIndex::new(index)).await.is_ok()
         {
             known.borrow_mut().rebuilt += 1;
         }

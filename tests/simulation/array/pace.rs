@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use csd_kernels::ElementType;
 use csd_kvlog::media::{Volatile, VolatileConfig};
-use csd_store::array::{Array, GUARDED};
+use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, Extents, Placement, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, On, PutOptions};
@@ -132,7 +132,9 @@ fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     lane.start_drives();
     let old = ask(&lane, 0, async |array| put(&array, "old", 1).await);
     empty(&mut lane);
-    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    ask(&lane, 0, async |array| {
+        rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+    });
     let repair = begin_repair(&lane, vec![old.clone()]);
     // Its first stripe is repaired; it waits before the next one.
     lane.world.run_for(Duration::from_secs(4));
@@ -157,7 +159,9 @@ fn a_repair_leaves_stripes_of_an_object_that_was_put_again_since() {
         vec![put(&array, "first", 1).await, put(&array, "second", 1).await]
     });
     empty(&mut lane);
-    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    ask(&lane, 0, async |array| {
+        rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+    });
     let repair = begin_repair(&lane, entries);
     // It knows the stripes of both, and waits for its rate at the first one.
     lane.world.run_for(Duration::from_secs(4));

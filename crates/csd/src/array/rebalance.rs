@@ -23,13 +23,11 @@ pub(crate) fn rebalance(options: &cli::Rebalance, context: &Context) -> Result<R
     let done = context.with_array_to_write(async move |array: &Array| {
         // Objects shall lie on every drive.
         grow::all_up(array)?;
-        let voters = array.voters();
-        if voters.len() < array.size() {
+        let drives = array.voting();
+        if drives.len() < array.size() {
             return Err(Failure::run(array.down().join("; ")));
         }
         let entries = entries(array, &names, None).await?;
-        let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
-        let drives: Vec<u16> = voters.iter().map(|drive| small(drive.index)).collect();
         let total = Rc::new(move |bytes| total.set(bytes));
         let limits = Limits { bytes_per_s, stop: stop_flag(), total, progress };
         Ok(object::rebalance(array, &entries, &drives, &limits).await)

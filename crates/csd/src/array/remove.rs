@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use csd_store::array::{Array, ArrayFile, Plan};
+use csd_store::array::{Array, ArrayFile, DriveIndex, Plan};
 use csd_store::catalogue::{Entry, grow, shrink};
 use csd_store::object::{self, Limits, Progress, Rebalanced};
 use csd_store::repair::endangered;
@@ -52,7 +52,7 @@ pub(crate) fn remove(options: &cli::Remove, context: &Context) -> Result<Report,
 struct Leaving {
     name: String,
     /// Its place in the array.
-    place: usize,
+    place: DriveIndex,
     /// True if objects may lose bytes.
     lossy: bool,
     rate: Option<u64>,
@@ -79,9 +79,8 @@ impl Leaving {
 
     /// Returns true if an object may have pieces on the drive.
     fn holds(&self, entry: &Entry) -> bool {
-        let is_it = |drive: &u16| usize::from(*drive) == self.place;
         let group = entry.protection.iter().flat_map(|protection| &protection.group);
-        entry.members.iter().chain(group).any(is_it)
+        entry.members.iter().chain(group).any(|drive| *drive == self.place)
     }
 
     /// Moves all objects with pieces on the drive to the others.
@@ -99,10 +98,8 @@ impl Leaving {
         let mut held = object::list(array).await?.sealed;
         held.retain(|entry| self.holds(entry));
         self.check(array, &held, rest.size()).await?;
-        let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
-        let drives: Vec<u16> = rest.voters().iter().map(|drive| small(drive.index)).collect();
         let limits = Limits { bytes_per_s: self.rate, stop: stop_flag(), total, progress };
-        let moved = object::rebalance(array, &held, &drives, &limits).await;
+        let moved = object::rebalance(array, &held, &rest.voting(), &limits).await;
         if let Some((name, why)) = moved.failed.first().filter(|_| !self.lossy) {
             let (drive, count) = (&self.name, moved.failed.len());
             let message = format!(

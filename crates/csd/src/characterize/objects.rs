@@ -105,7 +105,7 @@ impl Objects {
                 };
                 let mut on_drives = Vec::new();
                 for (member, extents) in entry.members.iter().zip(extents) {
-                    let drive = array.drive((*member).into())?;
+                    let drive = array.drive(*member)?;
                     on_drives.push((drive.name.clone(), byte_ranges(extents, 0, bytes)));
                 }
                 Ok(on_drives)

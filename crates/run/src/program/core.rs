@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use csd_initiator::Options;
 use csd_reactor::{CoreId, Semaphore, random_u64, sleep, stop_requested};
-use csd_store::array::{Array, Drive, Plan};
+use csd_store::array::{Array, Drive, DriveIndex, Plan};
 use csd_store::catalogue;
 
 use super::gather::Gather;
@@ -239,7 +239,7 @@ async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
 }
 
 /// Index of a drive in the array, and its name.
-type Member = (usize, String);
+type Member = (DriveIndex, String);
 
 /// Removes what the run loaded and stored in drives, over new connections; returns the names of
 /// drives where this failed.

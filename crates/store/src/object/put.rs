@@ -98,7 +98,7 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
         return Err(layout::Error::ChunkBytes { chunk_bytes, largest: value_bytes_max }.into());
     }
     // A drive without a vote may belong to another array.
-    let mut members: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
+    let mut members = array.voting();
     // A protected object is never whole: each piece of a stripe needs a drive of its own.
     let whole = matches!(options.arrange, Arrange::Whole) && options.protect.is_none();
     if whole {
@@ -109,10 +109,6 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
     let offset = if spread && !whole { None } else { Some(0) };
     let protection = parity::plan(array, &members, options.protect)?;
     Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection })
-}
-
-fn small(index: usize) -> u16 {
-    u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
 /// Writes all chunks, and completes the entry accordingly.
@@ -134,7 +130,7 @@ async fn fill(
     if packed.sums.len() <= SUMS_MAX {
         entry.sums = packed.sums;
     }
-    let members = small(entry.members.len());
+    let members = entry.member_count();
     entry.parts = match reader.cutter.kind() {
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
         None => None,

@@ -21,7 +21,7 @@ use super::draft::thinned;
 use super::in_drives::InDrives;
 use super::transfer::{self, Count};
 use super::{Error, Progress, parity, remove};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::extent::GRACE;
 use crate::pace::Pace;
@@ -65,9 +65,9 @@ pub struct Rebalanced {
 
 /// Returns true if an object lies on these drives, all of them unless it is whole.
 #[must_use]
-pub fn lies_on(entry: &Entry, drives: &[u16]) -> bool {
-    let is_in = |drive: &u16| drives.contains(drive);
-    let has_all = |held: &[u16]| held.len() == drives.len() && held.iter().all(is_in);
+pub fn lies_on(entry: &Entry, drives: &[DriveIndex]) -> bool {
+    let is_in = |drive: &DriveIndex| drives.contains(drive);
+    let has_all = |held: &[DriveIndex]| held.len() == drives.len() && held.iter().all(is_in);
     match entry.whole {
         true => entry.members.iter().all(is_in),
         false => {
@@ -82,7 +82,7 @@ pub fn lies_on(entry: &Entry, drives: &[u16]) -> bool {
 pub async fn rebalance(
     array: &Array,
     entries: &[Entry],
-    drives: &[u16],
+    drives: &[DriveIndex],
     limits: &Limits,
 ) -> Rebalanced {
     let away = entries.iter().filter(|entry| !lies_on(entry, drives));
@@ -168,7 +168,7 @@ struct Moved {
 struct Mover<'a> {
     array: &'a Array,
     /// Drives on which objects shall lie.
-    drives: &'a [u16],
+    drives: &'a [DriveIndex],
     /// Drives that fetch chunks and compute parity.
     by: Rc<InDrives>,
     flow: Flow,
@@ -243,10 +243,10 @@ impl Mover<'_> {
 /// # Errors
 /// [`Error::Protection`] if its code needs more drives; [`Error::Input`] if its chunks do not fit
 /// one of them; [`Error::Array`] if one is down.
-fn planned(array: &Array, entry: &Entry, drives: &[u16]) -> Result<Entry, Error> {
+fn planned(array: &Array, entry: &Entry, drives: &[DriveIndex]) -> Result<Entry, Error> {
     let name = &entry.name;
     for drive in drives {
-        let drive = array.drive(usize::from(*drive))?;
+        let drive = array.drive(*drive)?;
         let fits = match entry.placement {
             Placement::Kv => entry.chunk_bytes <= drive.value_bytes_max,
             Placement::Block(_) => entry.chunk_bytes.is_multiple_of(drive.block.block_bytes()),

@@ -20,7 +20,7 @@ use super::pieces::Pieces;
 use super::unlisted::{self, Unlisted};
 use super::writer::check_owner;
 use super::{CHECK_INTERVAL, Error, Progress, WINDOW, parity};
-use crate::array::{Array, Drive, DriveSlot, drive_of};
+use crate::array::{Array, Drive, DriveIndex, DriveSlot, drive_of};
 use crate::catalogue::{Entry, Placement};
 use crate::guarded::Owner;
 use crate::layout::Layout;
@@ -272,12 +272,12 @@ impl Transfer {
     }
 
     /// Returns the drive that has a chunk, and the one that gets it, by index.
-    fn places(&self, chunk: u32) -> (usize, usize) {
-        let drive = |entry: &Entry, layout: &Layout| entry.members[layout.member(chunk)].into();
+    fn places(&self, chunk: u32) -> (DriveIndex, DriveIndex) {
+        let drive = |entry: &Entry, layout: &Layout| entry.members[layout.member(chunk)];
         (drive(&self.from.0, &self.from.1), drive(&self.to.0, &self.to.1))
     }
 
-    fn drive(&self, index: usize) -> Result<&Rc<Drive>, Error> {
+    fn drive(&self, index: DriveIndex) -> Result<&Rc<Drive>, Error> {
         Ok(drive_of(&self.slots, index)?)
     }
 

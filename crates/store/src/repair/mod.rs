@@ -34,7 +34,7 @@ use std::rc::Rc;
 
 use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
 
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
 use crate::object::{self, Progress};
@@ -256,13 +256,13 @@ impl<M: Mover + 'static> Repair<'_, M> {
 
     /// Lets all drives check their pieces at once.
     async fn check(&self, subject: &Rc<Subject>) {
-        let mut by_drive: BTreeMap<usize, Vec<(u32, usize)>> = BTreeMap::new();
+        let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
         for (stripe, number) in subject.all() {
             if subject.state(stripe, number) == State::Unknown {
                 by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
             }
         }
-        let begin = |(index, pieces): (usize, Vec<(u32, usize)>)| {
+        let begin = |(index, pieces): (DriveIndex, Vec<(u32, usize)>)| {
             let (fleet, subject) = (Rc::clone(&self.fleet), Rc::clone(subject));
             let (checks, limits) = (self.checks(&subject), self.limits.clone());
             spawn(Class::Foreground, async move {
@@ -320,7 +320,7 @@ async fn check_drive(
     fleet: &Fleet,
     subject: &Subject,
     checks: Checks,
-    (index, pieces): (usize, &[(u32, usize)]),
+    (index, pieces): (DriveIndex, &[(u32, usize)]),
     limits: &Limits,
 ) {
     for some in pieces.chunks(CHECKED_AT_ONCE) {

@@ -6,7 +6,7 @@
 
 use csd_reactor::random_bytes;
 
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{self, Entry, State};
 use crate::error::Error;
 
@@ -42,7 +42,7 @@ pub(super) async fn revise(
         }
         let mut revised = newest.clone();
         change(&mut revised);
-        let holds = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(newest);
+        let holds = |(_, held): &&(DriveIndex, Option<Entry>)| held.as_ref() == Some(newest);
         let holders = ground.found.answers.iter().filter(holds).count();
         if revised == *newest && holders >= catalogue::holders_needed(array, newest) {
             return Ok(Revised::Done(Box::new(revised)));

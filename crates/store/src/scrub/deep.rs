@@ -126,7 +126,7 @@ impl<'a> Prover<'a> {
             stripes = pieces.iter().map(|piece| stripe_of(piece) + 1).fold(stripes, u32::max);
             left_out.extend(pieces.iter().filter(|piece| piece.is_missing).map(stripe_of));
             pieces.sort_by_key(stripe_of);
-            let drive = array.slots().get(usize::from(index)).and_then(|slot| slot.drive().ok());
+            let drive = array.slot(index).and_then(|slot| slot.drive().ok());
             let program = match drive {
                 Some(drive) if !pieces.is_empty() => {
                     match program_index(drive, fingerprint::PROGRAM_ID).await {
