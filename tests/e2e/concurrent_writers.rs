@@ -8,7 +8,7 @@ use std::time::Duration;
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, block_on, spawn};
-use csd_store::array::{Array as Drives, ArrayFile, Plan};
+use csd_store::array::{Array as Drives, ArrayFile, DriveIndex, Plan};
 use csd_store::catalogue::{self, Entry, State, claim_key};
 use csd_store::error::NameError;
 use csd_store::object::{self, Arrange, Error, GetOptions, On, PutOptions};
@@ -38,7 +38,7 @@ impl Write for Shared {
 /// Puts `BYTES` bytes of `fill` under the name; returns true if the put reports success.
 async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
     // Writers start at different moments: each first sends the drives a few other requests.
-    let drive = drives.drive(0).unwrap();
+    let drive = drives.drive(DriveIndex::default()).unwrap();
     for _ in 0..lead {
         drive.objects.exist(&Key::new(b"none").unwrap()).await.unwrap();
     }
@@ -53,7 +53,7 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
         protect: None,
         page_bytes: Some(object::PAGE_BYTES),
     };
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     match object::put(drives, source, &options, &progress).await {
         Ok(_) => true,
         Err(Error::Name(NameError::Overtaken { .. }) | Error::Name(NameError::Exists { .. })) => {
@@ -91,7 +91,7 @@ async fn race(plan: Plan, writers: u8, rounds: usize, patience: Option<Duration>
         }
         assert_eq!(winners.len(), 1, "round {round}: stored by {winners:?}");
         let sink = Shared::default();
-        let progress: object::Progress = Arc::new(|_| {});
+        let progress = object::Progress::none();
         let entry = object::lookup(&hosts[0], "x").await.unwrap();
         let out = Box::new(sink.clone());
         let options = GetOptions::whole(object::Form::Raw);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
+use csd_store::array::DriveIndex;
 use csd_store::catalogue::{self, Entry, Placement};
 use csd_tests::proxy::Door;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use crate::support::pieces::{CHUNK, check, get, keys, number, pieces};
 use crate::support::proxied::{EXECUTE, ProxiedArray, RETRIEVE};
 
 /// Returns an object's drives, and the place of its data on them.
-fn places(array: &Array, name: &str) -> (Vec<u16>, Placement) {
+fn places(array: &Array, name: &str) -> (Vec<DriveIndex>, Placement) {
     let key = catalogue::key(name);
     on_objects(array, 0, async move |kv: &Kv| {
         let value = kv.retrieve(&key, 16 << 10).await.unwrap().unwrap();
@@ -266,7 +267,7 @@ fn what_an_announced_protection_has_left_is_no_piece() {
             entry.protection = Some(catalogue::Protection {
                 scheme: "rs:2+2".parse().unwrap(),
                 epoch: 0,
-                group: vec![0, 1, 2, 3],
+                group: (0..4).map(DriveIndex::new).collect(),
                 parity: None,
             });
             kv.store(&key, vec![Buffer::from_slice(&entry.encode())], 0).await.unwrap();

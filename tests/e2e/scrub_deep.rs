@@ -3,6 +3,7 @@
 
 use csd_initiator::Kv;
 use csd_reactor::Buffer;
+use csd_store::array::DriveIndex;
 use csd_store::catalogue::{self, Entry};
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ fn code_words_are_proven_while_few_bytes_cross_and_other_stripes_are_named() {
             let parity = entry.protection.as_mut().unwrap().parity.as_mut().unwrap();
             parity.sums[stripes.parity_number(17, 1)] = crc32c::crc32c(&piece);
             kv.store(&key, vec![Buffer::from_slice(&entry.encode())], 0).await.unwrap();
-            if stripes.drive(17, 5) == Some(u16::try_from(drive).unwrap()) {
+            if stripes.drive(17, 5) == Some(DriveIndex::new(drive)) {
                 kv.store(&wrong, vec![piece], 0).await.unwrap();
             }
         });

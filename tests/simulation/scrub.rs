@@ -168,7 +168,7 @@ impl Lane {
             let found = Rc::clone(&found);
             async move {
                 let array = Array::connect(&plan(), &Options::default()).await;
-                let progress = Arc::new(|_| {}) as object::Progress;
+                let progress = object::Progress::none();
                 let limits = Limits { bytes_per_s: None, stop: Rc::default(), progress };
                 for object in OBJECTS {
                     let entry = object::lookup(&array, object.name).await.expect("it is there");
@@ -210,7 +210,7 @@ async fn put_all() {
             align: None,
         };
         let source = Source::raw("bytes", bytes, ElementType::Bytes);
-        let progress = Arc::new(|_| {}) as object::Progress;
+        let progress = object::Progress::none();
         object::put(&array, source, &options, &progress).await.expect("put");
     }
 }

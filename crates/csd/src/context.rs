@@ -2,7 +2,7 @@
 //! array.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use csd_client::{load_secrets, machine_nqn};
@@ -146,9 +146,4 @@ pub(crate) fn with_plan<T: Send + 'static>(
         done
     });
     done.map_err(Failure::run)?
-}
-
-/// Returns a progress function that does nothing.
-pub(crate) fn silent() -> csd_store::object::Progress {
-    Arc::new(|_| {})
 }

@@ -4,7 +4,6 @@
 //! file has the object's bytes.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -40,7 +39,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     }
     let (wants_npy, partial) = (!options.raw && is_npy(&named), options.partial);
     let bar = Bar::new(context, &name, None);
-    let (progress, total) = (Arc::clone(&bar.progress), bar.total());
+    let (progress, total) = (bar.progress.clone(), bar.total());
     let got = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &name).await?;
         let form = form(&entry, wants_npy);

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -60,7 +59,7 @@ fn put_file(
         cli::On::Block => On::Block,
     };
     let bar = Bar::new(context, &name, bytes);
-    let progress = Arc::clone(&bar.progress);
+    let progress = bar.progress.clone();
     let (align, protect) = (options.arrange.align.clone(), options.protect);
     let page_bytes = Some(options.page_bytes).filter(|bytes| *bytes > 0);
     let stored = context.with_array_to_write(async move |array: &Array| {
@@ -210,7 +209,7 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
                 .iter()
                 .enumerate()
                 .map(|(member, &index)| {
-                    let slot = array.slots().get(usize::from(index));
+                    let slot = array.slot(index);
                     let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
                     (name, layout.count(member))
                 })

@@ -1,13 +1,12 @@
 //! Progress bars on standard error, where that is a terminal.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 
 use csd_measure::characterize::Step;
 use csd_store::object::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::context::{Context, silent};
+use crate::context::Context;
 
 /// A progress bar and the function that moves it. Dropping it removes the bar.
 pub(crate) struct Bar {
@@ -43,7 +42,7 @@ impl Bar {
     /// terminal, and with --json or --quiet.
     pub(crate) fn new(context: &Context, what: &str, bytes: Option<u64>) -> Self {
         if context.json || context.quiet || !std::io::stderr().is_terminal() {
-            return Self { bar: ProgressBar::hidden(), progress: silent() };
+            return Self { bar: ProgressBar::hidden(), progress: Progress::none() };
         }
         Self::on(ProgressDrawTarget::stderr(), what, bytes)
     }
@@ -52,7 +51,7 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(bytes, target);
         let bar = bar.with_style(style(bytes.is_some())).with_message(what.to_owned());
         let moved = bar.clone();
-        Self { bar, progress: Arc::new(move |bytes| moved.inc(bytes)) }
+        Self { bar, progress: Progress::new(move |bytes| moved.inc(bytes)) }
     }
 
     /// Returns a handle that sets its length.
@@ -102,7 +101,7 @@ impl Drop for Steps {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use indicatif::TermLike;
 
@@ -154,7 +153,7 @@ mod tests {
             if !known_at_once {
                 bar.total().set(1 << 20);
             }
-            (bar.progress)(1 << 18);
+            bar.progress.add(1 << 18);
             bar.bar.force_draw();
             let drawn = screen.0.lock().unwrap().clone();
             assert!(drawn.contains("256.00 KiB/1.00 MiB") && drawn.contains("ETA"), "{drawn}");

@@ -1,7 +1,5 @@
 //! `csd protect`: parity for an object.
 
-use std::sync::Arc;
-
 use csd_store::array::Array;
 use csd_store::object::{self, Account, Encode, Moved};
 use serde_json::{Value, json};
@@ -20,7 +18,7 @@ pub(crate) fn protect(options: cli::Protect, context: &Context) -> Result<Report
     let cli::Protect { name, scheme, encode, link_rate } = options;
     let encode = Encode::from(encode);
     let bar = Bar::new(context, &name, None);
-    let progress = Arc::clone(&bar.progress);
+    let progress = bar.progress.clone();
     let protected = context.with_array_to_write(async move |array: &Array| {
         Ok(object::protect(array, &name, scheme, encode, &progress).await?)
     })?;

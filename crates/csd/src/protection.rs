@@ -57,8 +57,9 @@ pub(crate) fn pieces(entry: &Entry, names: &[String]) -> Result<(String, Value),
                     (stripes.parity_bytes(stripe), parity.sums.get(number).copied())
                 }
             };
-            let index = stripes.drive(stripe, piece).map_or(usize::MAX, usize::from);
-            let drive = names.get(index).cloned().unwrap_or_else(|| format!("#{index}"));
+            let index = stripes.drive(stripe, piece).expect("a piece of the stripe");
+            let drive =
+                names.get(usize::from(index)).cloned().unwrap_or_else(|| format!("#{index}"));
             let is_missing = parity.missing.has(protection.scheme, stripe, piece);
             table.row(vec![
                 stripe.to_string(),

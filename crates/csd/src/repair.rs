@@ -2,7 +2,6 @@
 //! forgotten theirs.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_store::array::Array;
@@ -23,7 +22,7 @@ use crate::units::{duration, grouped, size};
 pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Failure> {
     let given = context.with_array_to_write(async |array: &Array| votes(array).await)?;
     let bar = Bar::new(context, "repair", None);
-    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (total, progress) = (bar.total(), bar.progress.clone());
     let (names, bytes_per_s) = (options.names.clone(), options.rate);
     let on = match options.on {
         On::Drives => repair::On::Drives,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
@@ -35,7 +34,7 @@ struct Whole {
 /// Scrubs the named objects, or all.
 pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failure> {
     let bar = Bar::new(context, "scrub", None);
-    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (total, progress) = (bar.total(), bar.progress.clone());
     let of_core = options.clone();
     let work = async move |array: &Array| {
         let is_deep = of_core.deep;
@@ -100,7 +99,7 @@ async fn repair(
     limits: &Limits,
 ) -> Result<(), Failure> {
     // The bar counts what is scrubbed.
-    let limits = Limits { progress: Arc::new(|_| {}), ..limits.clone() };
+    let limits = Limits { progress: Progress::none(), ..limits.clone() };
     let Limits { bytes_per_s, stop, progress } = limits.clone();
     let of_repair = repair::Limits {
         on: repair::On::default(),

@@ -9,9 +9,10 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use csd_nvme::capsule::Sqe;
-use csd_reactor::{Instant, now, sleep_until};
+use csd_reactor::{Instant, now, sleep_until, transfer_time};
 
 use crate::side::Side;
 
@@ -47,13 +48,13 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the time of an execution over `bytes` bytes, ns.
+    /// Returns the time of an execution over `bytes` bytes, in whole ns.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn of(&self, bytes: u64) -> u64 {
+    fn of(&self, bytes: u64) -> Duration {
         let bytes = bytes as f64;
         let (load, compute) = (bytes * self.load_ns_per_byte, bytes * self.compute_ns_per_byte);
         let total = if self.pipelined { load.max(compute) } else { load + compute };
-        total.round() as u64
+        Duration::from_nanos(total.round() as u64)
     }
 }
 
@@ -73,16 +74,17 @@ struct Servers {
     writes: Server,
 }
 
-/// A server that takes one command after another, with the time until which it is busy, ns.
+/// A server that takes one command after another, with the time until which it is busy, ns. It is no
+/// [`csd_reactor::Pacer`] because all cores reserve from it, in time as well as in bytes.
 #[derive(Debug, Default)]
 struct Server(AtomicU64);
 
 impl Server {
-    /// Reserves `cost_ns` from `begin` on, after earlier reservations. Returns the end.
-    fn reserve(&self, begin: Instant, cost_ns: u64) -> Instant {
-        let end = |busy_until: u64| busy_until.max(begin.ns()).saturating_add(cost_ns);
-        let before = self.0.fetch_update(Relaxed, Relaxed, |busy_until| Some(end(busy_until)));
-        Instant::from_ns(end(before.unwrap_or_else(|busy_until| busy_until)))
+    /// Reserves `cost` from `begin` on, after earlier reservations. Returns the end.
+    fn reserve(&self, begin: Instant, cost: Duration) -> Instant {
+        let end = |busy_until| Instant::from_ns(busy_until).max(begin) + cost;
+        let before = self.0.fetch_update(Relaxed, Relaxed, |busy_until| Some(end(busy_until).ns()));
+        end(before.unwrap_or_else(|busy_until| busy_until))
     }
 }
 
@@ -119,8 +121,7 @@ impl Throttle {
             _ => return,
         };
         let Some(bandwidth) = bandwidth else { return };
-        let cost = u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth.max(1));
-        sleep_until(server.reserve(now(), u64::try_from(cost).unwrap_or(u64::MAX))).await;
+        sleep_until(server.reserve(now(), transfer_time(bytes.into(), bandwidth))).await;
     }
 
     /// Waits until the device would have ended an execution of a program over `read_bytes` bytes
@@ -138,7 +139,6 @@ mod tests {
     use std::cell::RefCell;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
-    use std::time::Duration;
 
     use csd_nvme::capsule::Sgl;
     use csd_nvme::opcode::Nvm;

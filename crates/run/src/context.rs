@@ -80,7 +80,7 @@ impl StepContext {
     pub(crate) fn done(&self, taken: &Taken, position: &Position, answer: kernel::Answer) -> u64 {
         let (job, bytes) = (self.job(), self.job().run_bytes(&taken.run));
         self.run.tally().add(job, taken, position, answer);
-        (self.common.progress)(bytes);
+        self.common.progress.add(bytes);
         bytes / job.inputs[0].element.bytes() as u64
     }
 }

@@ -167,7 +167,7 @@ fn context(
         queue,
         links: Rc::clone(links),
         ledger: Arc::clone(&shared.run.ledger),
-        progress: Arc::clone(&shared.run.run_options.progress),
+        progress: shared.run.run_options.progress.clone(),
         pieces: Rc::clone(pieces),
         takes_over: shared.run.takes_over,
     };

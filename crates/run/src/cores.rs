@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use csd_reactor::{Config, CoreId, Instant, now};
-use csd_store::array::{Array, Drive};
+use csd_store::array::{Array, Drive, DriveIndex};
 
 use crate::link::{Link, traffic};
 use crate::{Error, Failed};
@@ -35,9 +35,8 @@ impl CorePart {
 }
 
 /// Returns the drives that are no members.
-pub(crate) fn others(array: &Array, members: &[u16]) -> Vec<Rc<Drive>> {
-    let is_member = |drive: &Rc<Drive>| members.iter().any(|m| usize::from(*m) == drive.index);
-    array.drives().filter(|drive| !is_member(drive)).cloned().collect()
+pub(crate) fn others(array: &Array, members: &[DriveIndex]) -> Vec<Rc<Drive>> {
+    array.drives().filter(|drive| !members.contains(&drive.index)).cloned().collect()
 }
 
 fn crossed_bytes(links: &[Link]) -> u64 {

@@ -227,6 +227,7 @@ mod tests {
     use csd_kernels::ElementType;
 
     use super::*;
+    use csd_store::array::DriveIndex;
     use csd_store::catalogue::{Extents, ObjectId, State};
 
     fn entry(placement: Placement) -> Entry {
@@ -243,7 +244,7 @@ mod tests {
             offset: 1,
             whole: false,
             parts: None,
-            members: vec![4, 2],
+            members: [4, 2].map(DriveIndex::new).to_vec(),
             placement,
             digest: [0; 32],
             sums: Vec::new(),

@@ -122,7 +122,7 @@ fn link<'a>(context: &'a StepContext, taken: &Taken, number: u32) -> &'a Link {
     match context.run.target.drive(taken, number) {
         None => &links[taken.member],
         Some(drive) => {
-            let found = links.iter().find(|link| link.index() == usize::from(drive));
+            let found = links.iter().find(|link| link.index() == drive);
             found.expect("the output lies on drives of the inputs")
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use csd_initiator::Options;
 use csd_reactor::{Semaphore, sleep};
-use csd_store::array::{Array, Drive, DriveSlot, Plan};
+use csd_store::array::{Array, Drive, DriveIndex, DriveSlot, Plan};
 
 use crate::error::Error;
 
@@ -25,7 +25,7 @@ pub(crate) struct Link {
     plan: Plan,
     options: Options,
     slot: DriveSlot,
-    index: usize,
+    index: DriveIndex,
     /// The current connection; `None` if the drive was down at the beginning.
     drive: RefCell<Option<Rc<Drive>>>,
     renewals: Cell<u32>,
@@ -47,13 +47,12 @@ impl Link {
         array: &Array,
         plan: &Plan,
         options: &Options,
-        members: &[u16],
+        members: &[DriveIndex],
         may_be_down: bool,
     ) -> Result<Vec<Self>, Error> {
-        let link = |&member: &u16| {
-            let index = usize::from(member);
+        let link = |&index: &DriveIndex| {
             let drive = match array.drive(index).map(Rc::clone) {
-                Err(_) if may_be_down && index < array.slots().len() => None,
+                Err(_) if may_be_down && array.slot(index).is_some() => None,
                 drive => Some(drive?),
             };
             Ok(Self {
@@ -73,7 +72,7 @@ impl Link {
     }
 
     /// Returns the drive's index in the array.
-    pub(crate) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> DriveIndex {
         self.index
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use csd_kernels::ElementType;
 use csd_kernels::kernel::{AnswerForm, Wanted, Writes};
 use csd_nvme::vendor::execute::Output;
-use csd_store::array::{Array, OBJECTS_NSID};
+use csd_store::array::{Array, DriveIndex, OBJECTS_NSID};
 use csd_store::catalogue::Entry;
 use csd_store::layout::{self, Kind, Layout, Part, Parts};
 use csd_store::object::{Draft, On, Shape, Stored, read_chunk};
@@ -116,12 +116,11 @@ impl Target {
 
     /// Returns the drive of a chunk of the output, by index in the array, if the object does not
     /// lie where its input does.
-    pub(crate) fn drive(&self, taken: &Taken, number: u32) -> Option<u16> {
+    pub(crate) fn drive(&self, taken: &Taken, number: u32) -> Option<DriveIndex> {
         let Self::Object { entry, moved: Some(moved), .. } = self else { return None };
-        let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
         let member = match taken.run.part {
             Some(part) => moved[part].into(),
-            None => layout::member(number, entry.offset, members),
+            None => layout::member(number, entry.offset, entry.member_count()),
         };
         Some(entry.members[member])
     }
@@ -237,7 +236,7 @@ impl OutputObject {
     /// Fills in the fields that are known only after the whole run.
     fn complete(&mut self, job: &Job, answer: &Answer) -> Result<(), Error> {
         let (first, entry) = (&job.inputs[0], &mut self.draft.entry);
-        let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
+        let members = entry.member_count();
         let moved = self.moved.as_deref();
         let place = |(index, part): (usize, &Part)| Part {
             member: moved.map_or(part.member, |moved| moved[index]),
@@ -315,20 +314,20 @@ impl OutputObject {
 }
 
 /// Returns the members of an input without those that are lost; `None` if none is.
-fn left(array: &Array, first: &Entry, lost: &[String]) -> Result<Option<Vec<u16>>, Error> {
-    let is_left = |member: &u16| {
-        let slot = array.slots().get(usize::from(*member));
+fn left(array: &Array, first: &Entry, lost: &[String]) -> Result<Option<Vec<DriveIndex>>, Error> {
+    let is_left = |member: &DriveIndex| {
+        let slot = array.slot(*member);
         slot.is_some_and(|slot| slot.drive().is_ok() && !lost.contains(&slot.name))
     };
-    let left: Vec<u16> = first.members.iter().copied().filter(is_left).collect();
+    let left: Vec<DriveIndex> = first.members.iter().copied().filter(is_left).collect();
     if left.is_empty() && !first.members.is_empty() {
-        array.drive(first.members[0].into())?;
+        array.drive(first.members[0])?;
     }
     Ok((left.len() < first.members.len()).then_some(left))
 }
 
 /// Returns the member of each part, of the members that are `left`: the same drive, or any.
-fn moved(first: &Entry, left: &[u16]) -> Vec<u16> {
+fn moved(first: &Entry, left: &[DriveIndex]) -> Vec<u16> {
     let place = |(index, part): (usize, &Part)| {
         let same = left.iter().position(|left| *left == first.members[usize::from(part.member)]);
         u16::try_from(same.unwrap_or(index % left.len())).expect("at most 1024 drives")
@@ -368,9 +367,9 @@ pub async fn difference(array: &Array, a: &Entry, b: &Entry) -> Result<Option<u6
     let (of_a, of_b): (Layout, Layout) = (a.layout(), b.layout());
     let mut before = 0u64;
     for chunk in 0..of_a.chunks() {
-        let drive = array.drive(a.members[of_a.member(chunk)].into())?;
+        let drive = array.drive(a.members[of_a.member(chunk)])?;
         let left = read_chunk(drive, a, chunk).await?;
-        let drive = array.drive(b.members[of_b.member(chunk)].into())?;
+        let drive = array.drive(b.members[of_b.member(chunk)])?;
         let right = read_chunk(drive, b, chunk).await?;
         if left[..] != right[..] {
             let at = left.iter().zip(right.iter()).position(|(a, b)| a != b);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use csd_initiator::Options;
@@ -20,7 +20,7 @@ use csd_reactor::{Config, CoreId, Hosted, Pending, Unanswered, core_local, set_c
 use crate::array::{self, Array, ArrayFile, Plan, Writers};
 use crate::catalogue::Entry;
 use crate::error::DriveError;
-use crate::object::{self, Listed, PutOptions, Stored};
+use crate::object::{self, Listed, Progress, PutOptions, Stored};
 use crate::source::Source;
 
 /// The one core.
@@ -183,7 +183,9 @@ impl Objects {
     /// # Errors
     /// As [`object::put`]; [`Error::Adding`].
     pub fn put(&self, source: Source, options: PutOptions) -> Result<Stored, Error> {
-        self.write(async move |array: &Array| object::put(array, source, &options, &silent()).await)
+        self.write(async move |array: &Array| {
+            object::put(array, source, &options, &Progress::none()).await
+        })
     }
 
     /// Removes an object; returns warnings about drives that are down or failed.
@@ -303,11 +305,6 @@ fn is_lost(error: &Error) -> bool {
         }
         _ => false,
     }
-}
-
-/// Returns a progress function that does nothing.
-fn silent() -> object::Progress {
-    Arc::new(|_| {})
 }
 
 /// Locks a value. No code under these locks leaves it inconsistent when it panics.

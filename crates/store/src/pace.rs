@@ -2,32 +2,33 @@
 
 use std::cell::Cell;
 
-use csd_reactor::{Instant, now, sleep_until};
+use csd_reactor::{Pacer, sleep_until};
 
-use crate::piece::read_by;
+use crate::array::DriveIndex;
 
-/// Times from which drives may be used again, by index.
-pub(crate) struct Pace {
-    free_at: Vec<Cell<Instant>>,
-    bytes_per_s: Option<u64>,
-}
+/// Pacers of drives, by index; `None` for no limit.
+pub(crate) struct Pace(Option<Vec<Cell<Pacer>>>);
 
 impl Pace {
     /// Returns the pace of so many drives, `None` for no limit.
     pub(crate) fn new(drives: usize, bytes_per_s: Option<u64>) -> Self {
-        Self { free_at: (0..drives).map(|_| Cell::new(now())).collect(), bytes_per_s }
+        Self(bytes_per_s.map(|rate| vec![Cell::new(Pacer::new(rate)); drives]))
     }
 
     /// Returns true if there is a limit.
     pub(crate) fn is_limited(&self) -> bool {
-        self.bytes_per_s.is_some()
+        self.0.is_some()
     }
 
     /// Waits until a drive may read or write so many bytes more.
-    pub(crate) async fn wait(&self, index: usize, bytes: u64) {
-        let Some((rate, free_at)) = self.bytes_per_s.zip(self.free_at.get(index)) else { return };
-        let begin = free_at.get().max(now());
-        free_at.set(read_by(begin, bytes, rate));
+    pub(crate) async fn wait(&self, index: DriveIndex, bytes: u64) {
+        let Some(cell) = self.0.as_ref().and_then(|pacers| pacers.get(usize::from(index))) else {
+            return;
+        };
+        let mut pacer = cell.get();
+        let begin = pacer.due();
+        pacer.reserve(bytes);
+        cell.set(pacer);
         sleep_until(begin).await;
     }
 }

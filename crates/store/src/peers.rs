@@ -4,12 +4,12 @@
 
 use csd_nvme::status::Status;
 
-use crate::array::Drive;
+use crate::array::{Drive, DriveIndex};
 
 /// Drives of a task: the executor is number 0, its peers follow in the order in which they are
 /// named.
 pub(crate) struct Peers {
-    executor: usize,
+    executor: DriveIndex,
     nqns: Vec<String>,
 }
 

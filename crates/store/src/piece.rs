@@ -1,11 +1,9 @@
 //! Chunks and parity pieces at their locations on drives.
 
-use std::time::Duration;
-
 use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::chunk_key;
 use csd_nvme::vendor::location::{Location, LocationKind};
-use csd_reactor::{Buffer, Instant};
+use csd_reactor::Buffer;
 
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, ObjectId, Placement};
@@ -123,12 +121,6 @@ pub fn is_damage(status: Option<Status>) -> bool {
     matches!(status, Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR))
 }
 
-/// Returns the time at which `bytes` that were begun at `begin` may have been read.
-pub(crate) fn read_by(begin: Instant, bytes: u64, bytes_per_s: u64) -> Instant {
-    let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos() / u128::from(bytes_per_s.max(1));
-    Instant::from_ns(begin.ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
-}
-
 #[cfg(test)]
 mod tests {
     use csd_kernels::kernel::{Kernel, Wanted};
@@ -147,12 +139,5 @@ mod tests {
         let program = verify::KERNEL.start(&parameters, Wanted::Result).unwrap();
         let stream = chunks.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
         assert_eq!(program::run(program, vec![stream]).unwrap().0, verified(&sums));
-    }
-
-    #[test]
-    fn a_budget_spreads_the_bytes_over_time() {
-        let begin = Instant::from_ns(5);
-        assert_eq!(read_by(begin, 1000, 500).ns(), 2_000_000_005);
-        assert_eq!(read_by(begin, u64::MAX, 1).ns(), u64::MAX);
     }
 }

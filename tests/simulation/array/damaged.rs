@@ -2,7 +2,7 @@
 //! an entry of the same version, and a rebuild mends it all the same.
 
 use csd_reactor::Buffer;
-use csd_store::array::Array;
+use csd_store::array::{Array, DriveIndex};
 use csd_store::catalogue::{key, read_one, rebuild};
 use csd_store::object;
 
@@ -17,7 +17,7 @@ pub async fn damage(array: Array) {
     let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
     let mut value = entry.encode();
     *value.last_mut().expect("it is not empty") ^= 1;
-    let objects = &array.drive(DAMAGED).expect("it is up").objects;
+    let objects = &array.drive(DriveIndex::new(DAMAGED)).expect("it is up").objects;
     let stored = objects.store(&key(&entry.name), vec![Buffer::from_slice(&value)], 0).await;
     stored.expect("stores");
 }
@@ -25,7 +25,7 @@ pub async fn damage(array: Array) {
 /// Returns true if the drive's copy is the newest entry.
 pub async fn is_sound(array: Array) -> bool {
     let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
-    let drive = array.drive(DAMAGED).expect("it is up");
+    let drive = array.drive(DriveIndex::new(DAMAGED)).expect("it is up");
     let held = read_one(drive, &key(&entry.name), &entry.name).await;
     held.is_ok_and(|held| held == Some(entry))
 }
@@ -35,7 +35,8 @@ fn a_rebuild_mends_an_entry_that_is_damaged_inside_a_sound_value() {
     let lane = with_object();
     lane.ask(damage);
     assert!(!lane.ask(is_sound));
-    let rebuilt = lane.ask(|array| async move { rebuild::rebuild(&array, DAMAGED).await });
+    let rebuilt =
+        lane.ask(|array| async move { rebuild::rebuild(&array, DriveIndex::new(DAMAGED)).await });
     assert_eq!(rebuilt.expect("rebuilds").stored, 1);
     assert!(lane.ask(is_sound), "it is still damaged");
 }

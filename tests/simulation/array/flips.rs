@@ -9,10 +9,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_kvlog::media::Memory;
-use csd_store::array::{Array, GUARDED, Plan, Quorum};
+use csd_store::array::{Array, DriveIndex, GUARDED, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, Placement, rebuild};
 use csd_store::object;
 use csd_store::repair;
@@ -266,7 +265,8 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
             wrong.push(format!("{} was not read: {told:?}", host::name_of(name)));
         }
     }
-    let limits = Limits { bytes_per_s: None, stop: Rc::default(), progress: Arc::new(|_| {}) };
+    let limits =
+        Limits { bytes_per_s: None, stop: Rc::default(), progress: object::Progress::none() };
     for entry in object::list(array).await.ok()?.sealed {
         let found = scrub::scrub(array, &entry, &limits).await.ok()?;
         if !found.unread.is_empty() {
@@ -298,7 +298,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
     }
     let hit = flipped.iter().filter(|target| target.kind == Kind::Entry);
     for drive in hit.map(|target| target.drive).collect::<BTreeSet<_>>() {
-        rebuild::rebuild(array, drive).await.ok()?;
+        rebuild::rebuild(array, DriveIndex::new(drive)).await.ok()?;
     }
     let sealed = object::list(array).await.ok()?.sealed;
     wrong.extend(left(&sealed, flipped, &known.borrow().media_at_rest()));

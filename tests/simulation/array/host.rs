@@ -14,7 +14,7 @@ use csd_kernels::ElementType;
 use csd_kvlog::media::Volatile;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
-use csd_store::array::{Array, BLOCK_NSID, Guards, OBJECTS_NSID, Plan};
+use csd_store::array::{Array, BLOCK_NSID, DriveIndex, Guards, OBJECTS_NSID, Plan};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
 use csd_store::error::{NameError, ProtectionError};
 use csd_store::extent::UNIT_BYTES;
@@ -120,7 +120,7 @@ async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
         if slot.vote().is_ok() {
             known.borrow_mut().voting[index] = media[index];
         } else if !random_u64().is_multiple_of(4)
-            && catalogue::rebuild::rebuild(array, index).await.is_ok()
+            && catalogue::rebuild::rebuild(array, DriveIndex::new(index)).await.is_ok()
         {
             known.borrow_mut().rebuilt += 1;
         }
@@ -155,7 +155,7 @@ pub async fn operate(host: usize, array: &Array, known: &Known) {
 }
 
 async fn protect(array: &Array, name: usize, known: &Known) -> Told {
-    let progress = Arc::new(|_| {}) as object::Progress;
+    let progress = object::Progress::none();
     let is_strong = known.borrow().codes && random_u64().is_multiple_of(2);
     let code = if is_strong { scheme(2, 4) } else { scheme(4, 2) };
     let encode = if random_u64().is_multiple_of(3) { Encode::Host } else { Encode::Drives };
@@ -233,7 +233,7 @@ pub async fn put(array: &Array, name: usize, content: Content, known: &Known) ->
             _ => None,
         },
     };
-    match object::put(array, source, &options, &(Arc::new(|_| {}) as object::Progress)).await {
+    match object::put(array, source, &options, &object::Progress::none()).await {
         Ok(_) => Told::Done,
         Err(error) => refused(&error),
     }
@@ -270,7 +270,7 @@ pub async fn get(array: &Array, name: usize, known: &Known) -> Told {
 
 /// Reads an object. Returns its bytes; with an error, those that were read before it.
 pub async fn read(array: &Array, entry: Entry) -> (Vec<u8>, Result<(), Error>) {
-    let (sink, progress) = (Sink::default(), Arc::new(|_| {}) as object::Progress);
+    let (sink, progress) = (Sink::default(), object::Progress::none());
     let options = GetOptions::whole(Form::Raw);
     let done = object::get(array, entry, options, Box::new(sink.clone()), &progress).await;
     let found = sink.0.lock().unwrap().clone();

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use csd_store::array::{Array, GUARDED};
+use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{On, PutOptions};
@@ -71,7 +71,9 @@ fn stripes_with_the_least_redundancy_are_repaired_first() {
     let entries = ask(&lane, 0, put_all);
     for index in EMPTIED {
         empty_drive(&mut lane, index);
-        ask(&lane, 0, async move |array| rebuild::rebuild(&array, index).await.expect("rebuilds"));
+        ask(&lane, 0, async move |array| {
+            rebuild::rebuild(&array, DriveIndex::new(index)).await.expect("rebuilds")
+        });
     }
     let mut before = lacking(&lane, &entries);
     for margin in 0..3 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use csd_store::array::GUARDED;
+use csd_store::array::{DriveIndex, GUARDED};
 use csd_store::catalogue::Entry;
 use csd_store::error::NameError;
 use csd_store::layout::Scheme;
@@ -12,7 +12,7 @@ use super::Lane;
 use super::history::CHUNK_BYTES;
 use super::host::read;
 use super::pace::{ask, options_of, put_bytes};
-use super::rebalance::{aligned, no_limits, voters};
+use super::rebalance::{aligned, no_limits};
 use crate::words::words;
 
 const NAME: &str = "object";
@@ -31,7 +31,7 @@ fn put(lane: &Lane, on: On) -> Entry {
         let options = PutOptions {
             on,
             arrange: Arrange::Spread,
-            align: Some(aligned(vec![0, 1, 2, 3])),
+            align: Some(aligned((0..4).map(DriveIndex::new).collect())),
             protect: Some(Scheme::new(2, 2).unwrap()),
             ..options_of(NAME)
         };
@@ -52,7 +52,7 @@ fn an_object_that_was_moved_and_cannot_be_read_was_not_removed() {
         let former = put(&lane, on);
         let entry = former.clone();
         let moved = ask(&lane, 0, async move |array| {
-            let drives = voters(&array);
+            let drives = array.voting();
             object::rebalance(&array, &[entry], &drives, &no_limits()).await
         });
         assert_eq!(moved.moved.len(), 1, "{:?}", moved.failed);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use csd_store::array::{Array, GUARDED};
+use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, Placement, rebuild};
 use csd_store::error::DriveError;
 use csd_store::error::Error;
@@ -33,8 +33,8 @@ async fn repair(array: &Array, entry: Entry, on: On) {
 /// Returns true if a run would read the blocks of the drive that was emptied, which then hold the
 /// object's chunks.
 async fn counts(array: &Array, entry: &Entry) -> bool {
-    let drive = array.drive(EMPTIED).expect("it is up");
-    let is_it = |member: &u16| usize::from(*member) == EMPTIED;
+    let drive = array.drive(DriveIndex::new(EMPTIED)).expect("it is up");
+    let is_it = |member: &DriveIndex| *member == DriveIndex::new(EMPTIED);
     let member = entry.members.iter().position(is_it).expect("on all drives");
     match csd_run::check_blocks(std::slice::from_ref(entry), member, drive).await {
         Ok(()) => {}
@@ -69,7 +69,9 @@ fn killed_at_each_step(on: On) {
     let (mut step, mut refused, mut counted) = (0, 0, 0);
     loop {
         empty(&mut lane);
-        ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+        ask(&lane, 0, async |array| {
+            rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+        });
         let entry = before.clone();
         let told = begin(&lane, 0, async move |array| repair(&array, entry, on).await);
         lane.world.run_for(STEP * step * step);

@@ -4,12 +4,11 @@
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_kernels::ElementType;
 use csd_kvlog::media::{Volatile, VolatileConfig};
-use csd_store::array::{Array, GUARDED};
+use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, Extents, Placement, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, On, PutOptions};
@@ -95,7 +94,7 @@ pub(super) async fn put_chunks(
 /// Puts an object of these bytes; returns its entry.
 pub(super) async fn put_bytes(array: &Array, options: &PutOptions, bytes: Vec<u8>) -> Entry {
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     object::put(array, source, options, &progress).await.expect("puts").entry
 }
 
@@ -133,7 +132,9 @@ fn a_repair_that_waits_for_its_rate_writes_to_no_other_object() {
     lane.start_drives();
     let old = ask(&lane, 0, async |array| put(&array, "old", 1).await);
     empty(&mut lane);
-    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    ask(&lane, 0, async |array| {
+        rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+    });
     let repair = begin_repair(&lane, vec![old.clone()]);
     // Its first stripe is repaired; it waits before the next one.
     lane.world.run_for(Duration::from_secs(4));
@@ -158,7 +159,9 @@ fn a_repair_leaves_stripes_of_an_object_that_was_put_again_since() {
         vec![put(&array, "first", 1).await, put(&array, "second", 1).await]
     });
     empty(&mut lane);
-    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    ask(&lane, 0, async |array| {
+        rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+    });
     let repair = begin_repair(&lane, entries);
     // It knows the stripes of both, and waits for its rate at the first one.
     lane.world.run_for(Duration::from_secs(4));

@@ -2,11 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_kernels::ElementType;
 use csd_reactor::random_u64;
-use csd_store::array::Array;
+use csd_store::array::{Array, DriveIndex};
 use csd_store::catalogue::{Entry, ObjectId, Placement, State};
 use csd_store::error::ProtectionError;
 use csd_store::object::{self, Error, Limits};
@@ -16,7 +15,7 @@ use super::host::{Known, refused};
 
 /// Returns an object on some of the drives that vote, to which a new one is aligned.
 pub fn on_some(array: &Array) -> Option<Entry> {
-    let mut members = voters(array);
+    let mut members = array.voting();
     let left_out = 1 + random_u64() % 3;
     for _ in 0..left_out {
         let index = usize::try_from(random_u64()).unwrap() % members.len().max(1);
@@ -28,7 +27,7 @@ pub fn on_some(array: &Array) -> Option<Entry> {
 }
 
 /// Returns an object on these drives, to which a new one is aligned.
-pub fn aligned(members: Vec<u16>) -> Entry {
+pub fn aligned(members: Vec<DriveIndex>) -> Entry {
     Entry {
         name: "some drives".to_owned(),
         id: ObjectId::from_random([0; 12]),
@@ -52,17 +51,12 @@ pub fn aligned(members: Vec<u16>) -> Entry {
     }
 }
 
-/// Returns the drives that vote, by place.
-pub fn voters(array: &Array) -> Vec<u16> {
-    array.voters().iter().map(|drive| u16::try_from(drive.index).unwrap()).collect()
-}
-
 pub fn no_limits() -> Limits {
     Limits {
         bytes_per_s: None,
         stop: Rc::new(Cell::new(false)),
         total: Rc::new(|_| {}),
-        progress: Arc::new(|_| {}),
+        progress: object::Progress::none(),
     }
 }
 
@@ -72,7 +66,7 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
         Ok(entry) => entry,
         Err(error) => return refused(&error),
     };
-    let drives = voters(array);
+    let drives = array.voting();
     let mut done = object::rebalance(array, &[entry], &drives, &no_limits()).await;
     match (done.failed.pop(), done.moved.pop()) {
         (None, Some(moved)) => {

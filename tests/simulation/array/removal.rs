@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use csd_reactor::now;
-use csd_store::array::{Array, GUARDED, Plan};
+use csd_store::array::{Array, DriveIndex, GUARDED, Plan};
 use csd_store::catalogue::{grow, shrink};
 use csd_store::error::NameError;
 use csd_store::object::{self, Error};
@@ -31,11 +31,11 @@ fn plan_without(place: usize) -> Plan {
 }
 
 /// Moves what can be moved, and copies all names, as `csd array remove` does.
-async fn leave(array: Array, place: usize) -> Result<usize, grow::Error> {
-    let drives = rebalance::voters(&array.without(place));
+async fn leave(array: Array, index: DriveIndex) -> Result<usize, grow::Error> {
+    let drives = array.without(index).voting();
     let sealed = object::list(&array).await?.sealed;
     object::rebalance(&array, &sealed, &drives, &rebalance::no_limits()).await;
-    shrink::gather(&array, place).await
+    shrink::gather(&array, index).await
 }
 
 /// Looks up every name, which must succeed, and reads it; then asks for changes.
@@ -81,7 +81,7 @@ impl Lane {
         if self.draw(0..2) == 0 {
             self.begin_to_leave(place);
         }
-        self.ask(move |array| leave(array, place)).expect("all others are up");
+        self.ask(move |array| leave(array, DriveIndex::new(place))).expect("all others are up");
         if is_down {
             self.start_drive(place);
             self.world.run_for(Duration::from_secs(1));
@@ -112,7 +112,7 @@ impl Lane {
     fn begin_to_leave(&self, place: usize) {
         self.world.start(self.hosts[0], move |_| async move {
             let array = Array::connect_with(&super::plan(), &host::options(), GUARDED).await;
-            drop(leave(array, place).await);
+            drop(leave(array, DriveIndex::new(place)).await);
         });
         self.world.run_for(Duration::from_micros(self.draw(0..200_000)));
         self.world.crash(self.hosts[0]);
@@ -170,7 +170,8 @@ fn a_change_that_had_won_counts_once_the_drive_that_knows_it_is_removed() {
         if is_down {
             lane.world.crash(lane.drives[0].machine);
         }
-        lane.ask(|array| async move { shrink::gather(&array, 0).await }).expect("gathers");
+        lane.ask(|array| async move { shrink::gather(&array, DriveIndex::default()).await })
+            .expect("gathers");
         lane.world.crash(lane.drives[0].machine);
         let look = |array: Array| async move { object::lookup(&array, &name_of(0)).await };
         let before = lane.ask_of(plan_without(0), look).expect("it is there");
@@ -186,6 +187,7 @@ fn a_change_that_had_won_counts_once_the_drive_that_knows_it_is_removed() {
 fn a_damaged_copy_on_a_drive_that_stays_is_written_again() {
     let lane = with_object();
     lane.ask(damage);
-    lane.ask(|array| async move { shrink::gather(&array, 0).await }).expect("gathers");
+    lane.ask(|array| async move { shrink::gather(&array, DriveIndex::default()).await })
+        .expect("gathers");
     assert!(lane.ask(is_sound), "it is still damaged");
 }

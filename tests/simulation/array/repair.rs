@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_reactor::random_u64;
 use csd_store::array::{Array, Guards};
@@ -25,7 +24,7 @@ pub fn hides_nothing(guards: Guards) -> bool {
 /// Returns the limits of a repair at any rate, without a stop or a callback.
 pub fn no_limits(on: On) -> Limits {
     let stop = Rc::new(Cell::new(false));
-    let (total, progress) = (Rc::new(|_| {}), Arc::new(|_| {}));
+    let (total, progress) = (Rc::new(|_| {}), object::Progress::none());
     Limits { on, bytes_per_s: None, stop, total, progress }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_initiator::Options;
-use csd_store::array::{Array, GUARDED};
+use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Arrange, Encode, On, PutOptions};
@@ -58,7 +58,7 @@ fn part<T: 'static>(
 ) -> (T, Duration) {
     let done = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&done);
-    let progress: object::Progress = Arc::new(move |bytes| {
+    let progress = object::Progress::new(move |bytes| {
         counted.fetch_add(bytes, Relaxed);
     });
     let told: Told<T> = begin(lane, 0, async move |_| work(progress).await);
@@ -114,7 +114,9 @@ fn repair_stalls(seed: u64, on: On, others: &[usize]) -> bool {
     lane.start_drives();
     let entry = put(&lane, on, Arrange::Spread, false);
     empty(&mut lane);
-    ask(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+    ask(&lane, 0, async |array| {
+        rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+    });
     let (found, went_on) = part(&lane, (EMPTIED, others), async |progress| {
         let limits = Limits { progress, ..no_limits(repair::On::Drives) };
         repair::repair(&connect().await, &[entry], &limits).await.expect("repairs")

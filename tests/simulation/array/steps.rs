@@ -5,11 +5,10 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_kernels::ElementType;
-use csd_store::array::{Array, GUARDED};
+use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, rebuild};
 use csd_store::error::{NameError, ProtectionError};
 use csd_store::layout::Scheme;
@@ -22,7 +21,7 @@ use super::history::bytes_of;
 use super::host::read;
 use super::pace::{self, EMPTIED, ask, begin, empty, options_of};
 use super::pieces::{Sound, left_after_reclaim};
-use super::rebalance::{self, voters};
+use super::rebalance;
 use super::repair::no_limits;
 use crate::seeds;
 
@@ -69,7 +68,12 @@ impl Change {
                 put(array, on, Arrange::Whole, (None, None)).await
             }
             Self::Rebalance(on) => {
-                put_protected(array, on, Some(rebalance::aligned(vec![0, 1, 3, 4]))).await
+                put_protected(
+                    array,
+                    on,
+                    Some(rebalance::aligned([0, 1, 3, 4].map(DriveIndex::new).to_vec())),
+                )
+                .await
             }
             Self::Repair(on, _) | Self::Remove(on) => put_protected(array, on, None).await,
         };
@@ -84,7 +88,7 @@ impl Change {
                 Err(error) => panic!("{error}"),
             },
             Self::Protect(_, _, encode) => {
-                let progress = Arc::new(|_| {}) as object::Progress;
+                let progress = object::Progress::none();
                 match object::protect(array, NAME, scheme(), encode, &progress).await {
                     Ok(_) | Err(Error::Protection(ProtectionError::Impossible { .. })) => {}
                     Err(error) => panic!("{error}"),
@@ -98,7 +102,7 @@ impl Change {
             }
             Self::Rebalance(_) => {
                 let entry = object::lookup(array, NAME).await.expect("it is there");
-                let (drives, limits) = (voters(array), rebalance::no_limits());
+                let (drives, limits) = (array.voting(), rebalance::no_limits());
                 let done = object::rebalance(array, &[entry], &drives, &limits).await;
                 assert!(done.failed.is_empty(), "{:?}", done.failed);
             }
@@ -127,7 +131,7 @@ impl Change {
     fn check(self, lane: &Lane) {
         let (found, drives) = ask(lane, 1, async move |array| {
             self.look(&array).await;
-            (object::lookup(&array, NAME).await, voters(&array))
+            (object::lookup(&array, NAME).await, array.voting())
         });
         match found {
             Err(Error::Name(NameError::Missing { .. })) => assert!(matches!(self, Self::Remove(_))),
@@ -165,7 +169,7 @@ async fn put(
     let source = Source::raw("bytes", source, ElementType::Bytes);
     let page_bytes = Some(object::PAGE_BYTES);
     let options = PutOptions { on, arrange, align, protect, page_bytes, ..options_of(NAME) };
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     object::put(array, source, &options, &progress).await.map(|_| ())
 }
 
@@ -193,7 +197,9 @@ fn interrupt(seed: u64, change: Change) -> Interrupted {
         ask(&lane, 1, async move |array| change.prepare(&array).await);
         if matches!(change, Change::Repair(..)) {
             empty(&mut lane);
-            ask(&lane, 1, async |array| rebuild::rebuild(&array, EMPTIED).await.expect("rebuilds"));
+            ask(&lane, 1, async |array| {
+                rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.expect("rebuilds")
+            });
         }
         let after = seed / SEEDS * NEXT_PART % PARTS + part * PARTS;
         let is_begun = Rc::new(Cell::new(false));
@@ -260,13 +266,16 @@ fn a_rebuild_that_is_interrupted_at_any_step_can_be_repeated() {
     let mut interrupted = 0;
     loop {
         empty(&mut lane);
-        let told = begin(&lane, 0, async |array| rebuild::rebuild(&array, EMPTIED).await.is_ok());
+        let told = begin(&lane, 0, async |array| {
+            rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await.is_ok()
+        });
         lane.world.run_for(REBUILD_STEP * interrupted);
         lane.world.crash(lane.hosts[0]);
         if told.take().is_some() {
             break;
         }
-        let repeated = ask(&lane, 1, async |array| rebuild::rebuild(&array, EMPTIED).await);
+        let repeated =
+            ask(&lane, 1, async |array| rebuild::rebuild(&array, DriveIndex::new(EMPTIED)).await);
         let rebuilt = repeated.unwrap_or_else(|error| panic!("step {interrupted}: {error}"));
         assert_eq!(rebuilt.names, 1);
         let votes = ask(&lane, 1, async |array| array.slots()[EMPTIED].vote().is_ok());

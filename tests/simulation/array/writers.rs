@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use csd_kernels::ElementType;
@@ -31,7 +30,7 @@ async fn put(name: String, is_done: Rc<Cell<bool>>) {
         align: None,
     };
     let source = Source::raw("bytes", bytes, ElementType::Bytes);
-    let progress: object::Progress = Arc::new(|_| {});
+    let progress = object::Progress::none();
     let stored = object::put(&array, source, &options, &progress).await.expect("puts");
     assert!(stored.warnings.is_empty(), "{:?}", stored.warnings);
     is_done.set(true);

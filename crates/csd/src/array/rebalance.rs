@@ -1,7 +1,6 @@
 //! `csd array rebalance`: objects that do not lie on all drives are moved to all of them.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, grow};
@@ -19,18 +18,16 @@ use crate::units::{grouped, size};
 /// Moves the named objects, or all.
 pub(crate) fn rebalance(options: &cli::Rebalance, context: &Context) -> Result<Report, Failure> {
     let bar = Bar::new(context, "rebalance", None);
-    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (total, progress) = (bar.total(), bar.progress.clone());
     let (names, bytes_per_s) = (options.names.clone(), options.rate);
     let done = context.with_array_to_write(async move |array: &Array| {
         // Objects shall lie on every drive.
         grow::all_up(array)?;
-        let voters = array.voters();
-        if voters.len() < array.size() {
+        let drives = array.voting();
+        if drives.len() < array.size() {
             return Err(Failure::run(array.down().join("; ")));
         }
         let entries = entries(array, &names, None).await?;
-        let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
-        let drives: Vec<u16> = voters.iter().map(|drive| small(drive.index)).collect();
         let total = Rc::new(move |bytes| total.set(bytes));
         let limits = Limits { bytes_per_s, stop: stop_flag(), total, progress };
         Ok(object::rebalance(array, &entries, &drives, &limits).await)

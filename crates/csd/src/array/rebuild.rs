@@ -1,6 +1,6 @@
 //! `csd array rebuild`: gives drives that have forgotten a part of the catalogue their votes back.
 
-use csd_store::array::{Array, Plan};
+use csd_store::array::{Array, DriveIndex, Plan};
 use csd_store::catalogue::rebuild;
 use serde_json::{Value, json};
 
@@ -67,8 +67,8 @@ fn plain(name: &Value) -> &str {
 }
 
 /// Returns the indices of the drives to rebuild.
-fn wanted(array: &Array, names: &[String]) -> Result<Vec<usize>, Failure> {
-    let slots = || array.slots().iter().enumerate();
+fn wanted(array: &Array, names: &[String]) -> Result<Vec<DriveIndex>, Failure> {
+    let slots = || DriveIndex::each(array.slots());
     if names.is_empty() {
         let without = slots().filter(|(_, slot)| slot.drive().is_ok() && slot.vote().is_err());
         return Ok(without.map(|(index, _)| index).collect());
@@ -81,7 +81,7 @@ fn wanted(array: &Array, names: &[String]) -> Result<Vec<usize>, Failure> {
     names.iter().map(place).collect()
 }
 
-async fn rebuild_all(array: &Array, places: &[usize]) -> Result<Vec<Value>, Failure> {
+async fn rebuild_all(array: &Array, places: &[DriveIndex]) -> Result<Vec<Value>, Failure> {
     let mut drives = Vec::new();
     for &index in places {
         let done = rebuild::rebuild(array, index).await?;

@@ -7,9 +7,8 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use csd_store::array::{Array, ArrayFile, Plan};
+use csd_store::array::{Array, ArrayFile, DriveIndex, Plan};
 use csd_store::catalogue::{Entry, grow, shrink};
 use csd_store::object::{self, Limits, Progress, Rebalanced};
 use csd_store::repair::endangered;
@@ -19,7 +18,7 @@ use super::lock::{Lock, Writers};
 use super::replace::{refuse_losses, shown, stop};
 use super::{Local, add, peers, rebalance};
 use crate::cli;
-use crate::context::{Context, silent, with_plan};
+use crate::context::{Context, with_plan};
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
@@ -28,7 +27,7 @@ use crate::runtime::stop_flag;
 pub(crate) fn remove(options: &cli::Remove, context: &Context) -> Result<Report, Failure> {
     let drive = Leaving::find(options, &ArrayFile::load(context.array_path())?)?;
     let bar = Bar::new(context, "remove", None);
-    let (total, progress) = (bar.total(), Arc::clone(&bar.progress));
+    let (total, progress) = (bar.total(), bar.progress.clone());
     // Others may use the array while the objects are moved.
     let moved = context.with_array_to_write(async move |array: &Array| {
         drive.vacate(array, Rc::new(move |bytes| total.set(bytes)), progress).await
@@ -53,7 +52,7 @@ pub(crate) fn remove(options: &cli::Remove, context: &Context) -> Result<Report,
 struct Leaving {
     name: String,
     /// Its place in the array.
-    place: usize,
+    place: DriveIndex,
     /// True if objects may lose bytes.
     lossy: bool,
     rate: Option<u64>,
@@ -80,9 +79,8 @@ impl Leaving {
 
     /// Returns true if an object may have pieces on the drive.
     fn holds(&self, entry: &Entry) -> bool {
-        let is_it = |drive: &u16| usize::from(*drive) == self.place;
         let group = entry.protection.iter().flat_map(|protection| &protection.group);
-        entry.members.iter().chain(group).any(is_it)
+        entry.members.iter().chain(group).any(|drive| *drive == self.place)
     }
 
     /// Moves all objects with pieces on the drive to the others.
@@ -100,10 +98,8 @@ impl Leaving {
         let mut held = object::list(array).await?.sealed;
         held.retain(|entry| self.holds(entry));
         self.check(array, &held, rest.size()).await?;
-        let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
-        let drives: Vec<u16> = rest.voters().iter().map(|drive| small(drive.index)).collect();
         let limits = Limits { bytes_per_s: self.rate, stop: stop_flag(), total, progress };
-        let moved = object::rebalance(array, &held, &drives, &limits).await;
+        let moved = object::rebalance(array, &held, &rest.voting(), &limits).await;
         if let Some((name, why)) = moved.failed.first().filter(|_| !self.lossy) {
             let (drive, count) = (&self.name, moved.failed.len());
             let message = format!(
@@ -152,7 +148,7 @@ fn take_out(
     let late =
         with_plan(&Plan::new(&local.file), context.options()?, async move |array: &Array| {
             // Objects that were put meanwhile.
-            let late = drive.vacate(array, Rc::new(|_| {}), silent()).await?;
+            let late = drive.vacate(array, Rc::new(|_| {}), Progress::none()).await?;
             if !late.is_interrupted {
                 shrink::gather(array, place).await?;
             }

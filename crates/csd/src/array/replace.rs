@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use csd_store::array::{Array, ArrayFile, DriveOptions, DriveRecord, Plan};
+use csd_store::array::{Array, ArrayFile, DriveIndex, DriveOptions, DriveRecord, Plan};
 use csd_store::catalogue::rebuild;
 use csd_store::{object, repair as pieces};
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ fn here(options: &cli::Replace, local: &Local, index: usize) -> Result<DriveReco
 fn check_objects(
     options: &cli::Replace,
     file: &ArrayFile,
-    place: usize,
+    place: DriveIndex,
     context: &Context,
 ) -> Result<(), Failure> {
     if options.lossy {

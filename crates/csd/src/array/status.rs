@@ -1,7 +1,7 @@
 //! `csd array status`.
 
 use csd_initiator::NamespaceKind;
-use csd_store::array::{Array, ArrayFile, Drive, OBJECTS_NSID, Plan};
+use csd_store::array::{Array, ArrayFile, Drive, DriveIndex, OBJECTS_NSID, Plan};
 use csd_store::extent::{UNIT_BYTES, claimed_units};
 use csd_store::object;
 use csd_store::room::{self, Room};
@@ -106,13 +106,11 @@ async fn query_drives(array: &Array) -> Vec<Result<DriveState, String>> {
     // Without a majority the objects are unknown; the drives are still shown.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
-    let slots = array.slots().iter().enumerate().filter(|(_, slot)| !slot.is_vacant());
+    let slots = DriveIndex::each(array.slots()).filter(|(_, slot)| !slot.is_vacant());
     for (index, slot) in slots {
         let row = match slot.drive() {
             Ok(drive) => query_drive(array, drive).await.map(|mut state| {
-                let holds = |entry: &csd_store::catalogue::Entry| {
-                    entry.members.iter().any(|&member| usize::from(member) == index)
-                };
+                let holds = |entry: &csd_store::catalogue::Entry| entry.members.contains(&index);
                 state.objects = objects
                     .as_ref()
                     .map(|listed| listed.sealed.iter().filter(|entry| holds(entry)).count());

@@ -17,7 +17,7 @@ use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::source::Source;
 
 use crate::array::lock::Writers;
-use crate::context::{Context, silent, with_plan};
+use crate::context::{Context, with_plan};
 use crate::report::Failure;
 use crate::runtime::random;
 use crate::units::hex;
@@ -98,13 +98,14 @@ impl Objects {
                     protect: None,
                     page_bytes: None,
                 };
-                let entry = object::put(array, source, &options, &silent()).await?.entry;
+                let entry =
+                    object::put(array, source, &options, &object::Progress::none()).await?.entry;
                 let Placement::Block(extents) = &entry.placement else {
                     return Err(Failure::run("an object put on blocks is not kept as blocks"));
                 };
                 let mut on_drives = Vec::new();
                 for (member, extents) in entry.members.iter().zip(extents) {
-                    let drive = array.drive((*member).into())?;
+                    let drive = array.drive(*member)?;
                     on_drives.push((drive.name.clone(), byte_ranges(extents, 0, bytes)));
                 }
                 Ok(on_drives)

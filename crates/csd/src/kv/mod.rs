@@ -10,7 +10,6 @@ mod range;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use csd_client::{
     Address, Error, Key, Object, STORE_IF_ABSENT, STORE_IF_EXISTS, Session, Settings, Status,
@@ -57,9 +56,9 @@ fn put(options: &Put, context: &Context) -> Result<Report, Failure> {
     let absent = if options.if_absent { STORE_IF_ABSENT } else { 0 };
     let flags = absent | if options.if_exists { STORE_IF_EXISTS } else { 0 };
     let bar = Bar::new(context, &name, bytes);
-    let progress = Arc::clone(&bar.progress);
+    let progress = bar.progress.clone();
     let stored = with_session(&options.at, context, async move |session| {
-        session.put_object(&key, &mut source, flags, &*progress).await
+        session.put_object(&key, &mut source, flags, &|bytes| progress.add(bytes)).await
     });
     drop(bar);
     let stored = stored?.map_err(|error| named(&key, options.at.hex, error))?;
@@ -97,7 +96,7 @@ fn get(options: &Get, context: &Context) -> Result<Report, Failure> {
         return Err(Failure::usage("--json and an object cannot both go to standard output"));
     }
     let bar = Bar::new(context, &options.key, None);
-    let (progress, total) = (Arc::clone(&bar.progress), bar.total());
+    let (progress, total) = (bar.progress.clone(), bar.total());
     let got = with_session(&options.at, context, async move |session| {
         let Some(object) = session.open(&key).await? else { return Ok(None) };
         let pieces = match &object {
@@ -107,7 +106,7 @@ fn get(options: &Get, context: &Context) -> Result<Report, Failure> {
         let bytes = object.bytes();
         total.set(bytes);
         let mut write = |part: &[u8]| {
-            progress(part.len() as u64);
+            progress.add(part.len() as u64);
             sink.write_all(part)
         };
         session.read(&key, object, &mut write).await?;

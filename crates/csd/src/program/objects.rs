@@ -16,7 +16,7 @@ use super::run::{memory_mib, parameters, write};
 use super::{WASM, read_module};
 use crate::array::lock::Writers;
 use crate::cli::program::Run;
-use crate::context::{Context, silent, with_plan};
+use crate::context::{Context, with_plan};
 use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
 use crate::run::retry_if_moved::{unless_moved, until_in_place};
@@ -102,7 +102,7 @@ fn run_all(
     for mode in ways(options.on, options.check) {
         let bar = Bar::new(context, &format!("on {mode}"), Some(task.bytes()));
         let cores = usize::from(options.cores.unwrap_or(1));
-        let run_options = RunOptions { mode, cores, progress: Arc::clone(&bar.progress) };
+        let run_options = RunOptions { mode, cores, progress: bar.progress.clone() };
         let mut outcome = program::run(&runtime(), plan, &context.options()?, task, &run_options)?;
         drop(bar);
         if let Some(first) = outcomes.first() {
@@ -161,7 +161,7 @@ fn store(
             protect: None,
             page_bytes: None,
         };
-        Ok(object::put(array, source, &options, &silent()).await?)
+        Ok(object::put(array, source, &options, &object::Progress::none()).await?)
     })
 }
 

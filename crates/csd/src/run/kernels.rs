@@ -6,12 +6,13 @@ use csd_kernels::kernel::Kind;
 use csd_kernels::page_rank::Options as RankOptions;
 use csd_run::{Job, Mode, RunOptions};
 use csd_store::array::Plan;
+use csd_store::object::Progress;
 use serde_json::Map;
 
 use super::{RunContext, look_up, report};
 use crate::cli::kernel::KernelRun;
 use crate::cli::ways::Who;
-use crate::context::{Context, silent};
+use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 
@@ -59,7 +60,7 @@ fn fastest(
     job: &Job,
 ) -> Result<Job, Failure> {
     let chunks = (SAMPLE_BYTES / job.inputs[0].chunk_bytes).max(1);
-    let (ranks, progress) = (RankOptions::default(), silent());
+    let (ranks, progress) = (RankOptions::default(), Progress::none());
     let run_options = RunOptions { mode: Mode::Host, cores: 1, drive_cores: 1, ranks, progress };
     let mut best: Option<(f64, Job)> = None;
     for job in job.alternatives(EXECUTIONS_TRIED) {

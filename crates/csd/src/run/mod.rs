@@ -187,7 +187,7 @@ impl RunContext<'_> {
     ) -> Result<Outcome, Failed> {
         let bar = Bar::new(self.context, &format!("on {mode}"), self.length());
         let cores = usize::from(self.ways.cores.unwrap_or(1));
-        let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
+        let (ranks, progress) = (self.ranks, bar.progress.clone());
         let drive_cores = self.ways.drive_cores.unwrap_or(1);
         let run_options = RunOptions { mode, cores, drive_cores, ranks, progress };
         csd_run::run(&runtime(), &self.plan, options, &self.job, output, &run_options)

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{RunContext, look_up, report};
 use crate::cli::run::PageRank;
-use crate::context::{Context, silent};
+use crate::context::Context;
 use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
@@ -121,7 +121,7 @@ fn put(
         page_bytes: None,
     };
     context.with_array(async move |array: &Array| {
-        object::put(array, source, &options, &silent()).await?;
+        object::put(array, source, &options, &object::Progress::none()).await?;
         Ok(())
     })
 }

@@ -127,7 +127,7 @@ impl StepContext {
             sums.executions += executions;
             sums.handed_bytes += cut.handed.len() as u64;
         }
-        (self.common.progress)(bytes);
+        self.common.progress.add(bytes);
         Ok(u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64)
     }
 }

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use csd_reactor::{CoreId, Semaphore, random_u64, sleep, stop_requested};
-use csd_store::array::{Array, Drive};
+use csd_store::array::{Array, Drive, DriveIndex};
 use csd_store::catalogue;
 
 use super::context::{Shared, StepContext};
@@ -77,7 +77,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             queue: Arc::clone(&shared.queue),
             links: Rc::clone(&links),
             ledger: Arc::clone(&shared.ledger),
-            progress: Arc::clone(&shared.run_options.progress),
+            progress: shared.run_options.progress.clone(),
             pieces: work::pieces(&array, inputs),
             takes_over,
         },
@@ -122,7 +122,7 @@ async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
 }
 
 /// Index of a drive in the array, and its name.
-type Member = (usize, String);
+type Member = (DriveIndex, String);
 
 /// Removes what the run loaded and stored in drives, over new connections; returns the names of
 /// drives where this failed.

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use csd_kernels::ElementType;
+use csd_store::array::DriveIndex;
 use csd_store::catalogue::{Entry, ObjectId, Placement, State as EntryState};
 
 use super::*;
@@ -76,7 +77,7 @@ fn gather(folds: bool) -> Gather {
         offset: 0,
         whole: false,
         parts: None,
-        members: vec![0],
+        members: vec![DriveIndex::default()],
         placement: Placement::Kv,
         digest: [0; 32],
         sums: Vec::new(),

@@ -149,7 +149,7 @@ pub fn run(
     };
     if begins_again {
         // The progress of the first attempt stands.
-        let progress: Progress = Arc::new(|_| {});
+        let progress = Progress::none();
         (shared, spent) = run(&RunOptions { progress, ..run_options.clone() }, true);
     }
     let spent = spent?;

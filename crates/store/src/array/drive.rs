@@ -2,7 +2,7 @@
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
 
-use super::{BLOCK_NSID, COMPUTE_NSID, OBJECTS_NSID, PlannedDrive};
+use super::{BLOCK_NSID, COMPUTE_NSID, DriveIndex, OBJECTS_NSID, PlannedDrive};
 
 /// A drive that is up.
 #[derive(Clone)]
@@ -12,7 +12,7 @@ pub struct Drive {
     /// Address in the array file.
     pub url: String,
     /// Index in the array file.
-    pub index: usize,
+    pub index: DriveIndex,
     /// The connection.
     pub controller: Controller,
     /// The kv namespace that holds objects.
@@ -37,7 +37,8 @@ impl Drive {
     pub async fn connect(address: &Address, options: &Options) -> Result<Self, String> {
         let url = address.to_string();
         let address = Ok(address.clone());
-        open(0, &PlannedDrive { name: url.clone(), url, address }, options).await
+        open(DriveIndex::default(), &PlannedDrive { name: url.clone(), url, address }, options)
+            .await
     }
 
     /// Returns the data of all commands so far, in both directions, bytes.
@@ -47,7 +48,7 @@ impl Drive {
 }
 
 pub(super) async fn open(
-    index: usize,
+    index: DriveIndex,
     planned: &PlannedDrive,
     options: &Options,
 ) -> Result<Drive, String> {

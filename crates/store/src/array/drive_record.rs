@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::DriveIndex;
+
 /// Value of [`DriveRecord::media`] for a drive that keeps its bytes in memory.
 pub const IN_MEMORY: &str = "memory";
 
@@ -17,7 +19,7 @@ pub struct DriveRecord {
     pub url: String,
     /// Place in the array, if it is not that in the list, because another drive has been removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<u16>,
+    pub place: Option<DriveIndex>,
     /// `memory`, or the path of the media file, for drives that `csd array up` started. Relative to
     /// the same folder as [`ArrayFile::folder`](super::ArrayFile::folder).
     #[serde(skip_serializing_if = "Option::is_none")]

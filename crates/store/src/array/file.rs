@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::drive_index::{DRIVES_MAX, DriveIndex};
 use super::drive_record::DriveRecord;
 use crate::atomic_file::AtomicFile;
 use crate::fault::Fault;
-use crate::layout::DRIVES_MAX;
 
 /// Version of the array file that this program reads and writes.
 pub const SCHEMA: u32 = 1;
@@ -173,14 +173,15 @@ impl ArrayFile {
 
     /// Returns the place of a drive that the list has at this index.
     #[must_use]
-    pub fn place(&self, index: usize) -> usize {
-        self.drives[index].place.map_or(index, usize::from)
+    pub fn place(&self, index: usize) -> DriveIndex {
+        self.drives[index].place.unwrap_or_else(|| DriveIndex::new(index))
     }
 
     /// Returns the number of places that drives have, or had.
     #[must_use]
     pub fn places(&self) -> usize {
-        let last = self.drives.len().checked_sub(1).map_or(0, |last| self.place(last) + 1);
+        let last =
+            self.drives.len().checked_sub(1).map_or(0, |last| usize::from(self.place(last)) + 1);
         last.max(self.places.map_or(0, usize::from))
     }
 
@@ -188,7 +189,7 @@ impl ArrayFile {
     pub fn admit(&mut self) {
         for mut drive in std::mem::take(&mut self.joining) {
             let (index, place) = (self.drives.len(), self.places());
-            drive.place = (place != index).then(|| small(place));
+            drive.place = (place != index).then(|| DriveIndex::new(place));
             self.drives.push(drive);
         }
     }
@@ -197,11 +198,12 @@ impl ArrayFile {
     pub fn remove(&mut self, index: usize) -> DriveRecord {
         let places = self.places();
         for later in index..self.drives.len() {
-            self.drives[later].place = Some(small(self.place(later)));
+            self.drives[later].place = Some(self.place(later));
         }
         let removed = self.drives.remove(index);
         self.places = None;
-        self.places = (self.places() < places).then(|| small(places));
+        self.places =
+            (self.places() < places).then(|| u16::try_from(places).expect("at most 1024"));
         removed
     }
 
@@ -210,10 +212,12 @@ impl ArrayFile {
     /// # Errors
     /// A description of the first fault found.
     pub fn check(&self) -> Result<(), String> {
-        if self.drives.is_empty() || self.places() + self.joining.len() > DRIVES_MAX {
+        let count = 1..=DRIVES_MAX;
+        if !count.contains(&self.drives.len()) || self.places() + self.joining.len() > DRIVES_MAX {
             return Err(format!("an array has 1 to {DRIVES_MAX} drives"));
         }
-        let places: Vec<usize> = (0..self.drives.len()).map(|index| self.place(index)).collect();
+        let places: Vec<DriveIndex> =
+            (0..self.drives.len()).map(|index| self.place(index)).collect();
         if !places.is_sorted_by(|one, next| one < next) {
             return Err("the places of drives must rise".to_owned());
         }
@@ -238,10 +242,6 @@ impl ArrayFile {
         }
         Ok(())
     }
-}
-
-fn small(place: usize) -> u16 {
-    u16::try_from(place).expect("an array has at most 1024 drives")
 }
 
 /// Returns true if a name is safe as part of a file name: it cannot lead to another folder.
@@ -307,8 +307,9 @@ mod tests {
     #[test]
     fn places_of_removed_drives_stay_vacant() {
         let named = |file: &ArrayFile| -> Vec<(String, usize)> {
-            let name =
-                |(index, drive): (usize, &DriveRecord)| (drive.name.clone(), file.place(index));
+            let name = |(index, drive): (usize, &DriveRecord)| {
+                (drive.name.clone(), file.place(index).into())
+            };
             file.drives.iter().enumerate().map(name).collect()
         };
         let mut file = sample();

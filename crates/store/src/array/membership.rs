@@ -17,7 +17,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, random_u64, spawn};
 
 use super::record::{Life, Lives, Roster, Seat, lives_key, roster_key};
 use super::vote::{Held, Seen, Verdict, decide_votes};
-use super::{Array, Drive, Error};
+use super::{Array, Drive, DriveIndex, Error};
 
 /// Read size for a record, bytes: that of an array of a hundred drives.
 const RECORD_BYTES: u32 = 4096;
@@ -96,7 +96,7 @@ async fn look_at_all(array: &Array) -> Vec<Option<Seen>> {
 /// All rosters are read before any list of lives. A writer that registers a life adds it to the
 /// drive's own list first, so a list that is read later has every life that a roster names, unless
 /// the drive has forgotten it.
-pub(super) async fn look_at(drives: &[Rc<Drive>]) -> Vec<(usize, Result<Seen, Error>)> {
+pub(super) async fn look_at(drives: &[Rc<Drive>]) -> Vec<(DriveIndex, Result<Seen, Error>)> {
     let mut rosters = Vec::with_capacity(drives.len());
     let reading = on_each(drives, |drive| async move { read(&drive, &roster_key()).await });
     for (_, roster) in reading {
@@ -123,7 +123,7 @@ async fn add_lives(
         let seen = seen[drive.index].as_ref().expect("every voter was looked at");
         let mut lives = match &seen.lives {
             Held::Whole(lives) => lives.clone(),
-            _ => Lives { array: roster.array, slot: small(drive.index), lives: Vec::new() },
+            _ => Lives { array: roster.array, slot: drive.index, lives: Vec::new() },
         };
         if lives.last().number != drive.life {
             let known = roster.seat(drive.index).unwrap_or_default().life.ordinal;
@@ -179,7 +179,7 @@ async fn enroll(
 ///
 /// # Errors
 /// As [`register`].
-pub(crate) async fn vacate(array: &Array, index: usize) -> Result<(), Error> {
+pub(crate) async fn vacate(array: &Array, index: DriveIndex) -> Result<(), Error> {
     register(array, array.size()).await?;
     for _ in 0..ATTEMPTS {
         let seen = look_at_all(array).await;
@@ -217,7 +217,7 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
                 let life = Life { ordinal: before.ordinal.max(last) + 1, number: drive.life };
                 // It has everything that its place has ever acknowledged.
                 let lives = if before.ordinal > 0 { vec![before, life] } else { vec![life] };
-                let lives = Lives { array: roster.array, slot: small(drive.index), lives };
+                let lives = Lives { array: roster.array, slot: drive.index, lives };
                 if !store(drive, &lives_key(), lives.encode(), STORE_MENDS).await? {
                     continue;
                 }
@@ -261,9 +261,7 @@ pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error
         Held::None => Origin::Unknown,
         Held::Damaged if is_same => Origin::Own,
         Held::Whole(lives)
-            if is_own(&lives)
-                && lives.array == roster.array
-                && usize::from(lives.slot) == drive.index =>
+            if is_own(&lives) && lives.array == roster.array && lives.slot == drive.index =>
         {
             Origin::Own
         }
@@ -283,10 +281,6 @@ async fn store(drive: &Drive, key: &Key, value: Vec<u8>, options: u8) -> Result<
 
 fn failed(drive: &Drive, source: csd_initiator::Error) -> Error {
     Error::Command { drive: drive.name.clone(), url: drive.url.clone(), source }
-}
-
-fn small(index: usize) -> u16 {
-    u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
 fn on_each<T: 'static, F: Future<Output = T> + 'static>(

@@ -6,6 +6,7 @@
 
 mod array_folder;
 mod drive;
+mod drive_index;
 mod drive_record;
 mod error;
 mod file;
@@ -29,6 +30,7 @@ use drive::{open, reason};
 pub use array_folder::{ArrayFolder, DEFAULT_FOLDER};
 pub use drive::Drive;
 pub use drive::words;
+pub use drive_index::{DRIVES_MAX, DriveIndex};
 pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
@@ -68,7 +70,7 @@ pub struct Array {
     /// Number of drives that are known to hold the lives of the voting drives.
     registered: Cell<usize>,
     /// Drives that have lost their vote on this connection.
-    silenced: RefCell<BTreeSet<usize>>,
+    silenced: RefCell<BTreeSet<DriveIndex>>,
 }
 
 /// Guards against wrong answers. Tests switch one off to show that it is needed.
@@ -114,8 +116,8 @@ impl Plan {
     ///
     /// # Errors
     /// The reason why it is down.
-    pub async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
-        let planned = self.drives.get(index).and_then(Option::as_ref);
+    pub async fn connect(&self, index: DriveIndex, options: &Options) -> Result<Drive, String> {
+        let planned = self.drives.get(usize::from(index)).and_then(Option::as_ref);
         let planned = planned.ok_or("the array file does not list it")?;
         open(index, planned, options).await
     }
@@ -150,10 +152,7 @@ impl Array {
     /// Connects to all drives without asking which of them vote: for work that does not use the
     /// catalogue.
     pub async fn connect_drives(plan: &Plan, options: &Options) -> Self {
-        let links: Vec<_> = plan
-            .drives
-            .iter()
-            .enumerate()
+        let links: Vec<_> = DriveIndex::each(&plan.drives)
             .map(|(index, planned)| {
                 let (planned, options) = (planned.clone()?, options.clone());
                 let opening = async move { open(index, &planned, &options).await };
@@ -161,7 +160,7 @@ impl Array {
             })
             .collect();
         let mut slots = Vec::with_capacity(links.len());
-        for (place, (planned, link)) in plan.drives.iter().zip(links).enumerate() {
+        for (place, (planned, link)) in DriveIndex::each(plan.drives.iter().zip(links)) {
             slots.push(match (planned, link) {
                 (Some(PlannedDrive { name, url, .. }), Some(link)) => {
                     let (name, url, link) = (name.clone(), url.clone(), link.await.map(Rc::new));
@@ -197,7 +196,7 @@ impl Array {
 
     /// Returns the same array, in which the drive with this index has no vote.
     #[must_use]
-    pub(crate) fn without_vote(&self, index: usize) -> Self {
+    pub(crate) fn without_vote(&self, index: DriveIndex) -> Self {
         let mut slots = self.slots.clone();
         slots[index].vote = Err("it is being rebuilt".to_owned());
         self.of(slots)
@@ -205,7 +204,7 @@ impl Array {
 
     /// Returns the same array without the drive with this index, whose place is vacant.
     #[must_use]
-    pub fn without(&self, index: usize) -> Self {
+    pub fn without(&self, index: DriveIndex) -> Self {
         let mut slots = self.slots.clone();
         slots[index] = DriveSlot::vacant(index);
         self.of(slots)
@@ -227,6 +226,12 @@ impl Array {
     #[must_use]
     pub fn slots(&self) -> &[DriveSlot] {
         &self.slots
+    }
+
+    /// Returns the slot of the drive with this index; `None` if the array file does not list it.
+    #[must_use]
+    pub fn slot(&self, index: DriveIndex) -> Option<&DriveSlot> {
+        self.slots.get(usize::from(index))
     }
 
     /// Returns the slots that have a drive, in the order of the array file.
@@ -259,8 +264,14 @@ impl Array {
         self.drives().filter(votes).cloned().collect()
     }
 
+    /// Returns the indices of [`Self::voters`].
+    #[must_use]
+    pub fn voting(&self) -> Vec<DriveIndex> {
+        self.voters().iter().map(|drive| drive.index).collect()
+    }
+
     /// Takes a drive's vote for the rest of this connection.
-    fn silence(&self, index: usize) {
+    fn silence(&self, index: DriveIndex) {
         self.silenced.borrow_mut().insert(index);
     }
 
@@ -268,7 +279,7 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Down`].
-    pub fn drive(&self, index: usize) -> Result<&Rc<Drive>, Error> {
+    pub fn drive(&self, index: DriveIndex) -> Result<&Rc<Drive>, Error> {
         drive_of(&self.slots, index)
     }
 

@@ -9,6 +9,8 @@
 
 use csd_nvme::kv::Key;
 
+use super::DriveIndex;
+
 /// Key of a drive's [`Lives`].
 const LIVES_KEY: &[u8] = b"\x07lives";
 /// Key of the [`Roster`].
@@ -37,7 +39,7 @@ pub struct Lives {
     /// The array.
     pub(super) array: [u8; 16],
     /// The drive's place in it.
-    pub(super) slot: u16,
+    pub(super) slot: DriveIndex,
     /// Its lives, oldest first; at least one.
     pub(super) lives: Vec<Life>,
 }
@@ -107,7 +109,7 @@ impl Lives {
         for _ in 0..count {
             lives.push(take_life(&mut rest)?);
         }
-        let record = Self { array, slot: u16::from_le_bytes(rest.try_into().ok()?), lives };
+        let record = Self { array, slot: u16::from_le_bytes(rest.try_into().ok()?).into(), lives };
         let rises = record.lives.is_sorted_by(|a, b| a.ordinal < b.ordinal);
         (count > 0 && rises && record.last().ordinal == version).then_some(record)
     }
@@ -120,21 +122,22 @@ impl Roster {
     }
 
     /// Returns the place of a drive; `None` if no life was registered there.
-    pub(super) fn seat(&self, slot: usize) -> Option<Seat> {
-        self.seats.get(slot).copied().filter(|seat| seat.life.ordinal > 0)
+    pub(super) fn seat(&self, slot: DriveIndex) -> Option<Seat> {
+        self.seats.get(usize::from(slot)).copied().filter(|seat| seat.life.ordinal > 0)
     }
 
     /// Sets a place.
-    pub(super) fn set(&mut self, slot: usize, seat: Seat) {
-        if self.seats.len() <= slot {
-            self.seats.resize(slot + 1, Seat::default());
+    pub(super) fn set(&mut self, slot: DriveIndex, seat: Seat) {
+        let needed = usize::from(slot) + 1;
+        if self.seats.len() < needed {
+            self.seats.resize(needed, Seat::default());
         }
         self.seats[slot] = seat;
     }
 
     /// Takes over every place of which `other` knows a later life.
     pub fn join(&mut self, other: &Self) {
-        for (slot, seat) in other.seats.iter().enumerate() {
+        for (slot, seat) in DriveIndex::each(&other.seats) {
             if seat.life.ordinal > self.seat(slot).map_or(0, |own| own.life.ordinal) {
                 self.set(slot, *seat);
             }
@@ -217,7 +220,8 @@ mod tests {
 
     #[test]
     fn records_are_read_back_and_no_flipped_bit_is() {
-        let lives = Lives { array: [7; 16], slot: 3, lives: vec![life(4), life(5)] };
+        let lives =
+            Lives { array: [7; 16], slot: DriveIndex::from(3), lives: vec![life(4), life(5)] };
         let seats = vec![Seat { nguid: [1; 16], life: life(5) }, Seat::default()];
         let roster = Roster { array: [7; 16], seats };
         let (one, two) = (lives.encode(), roster.encode());
@@ -240,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_drive_forgets_its_oldest_lives_only() {
-        let mut lives = Lives { array: [0; 16], slot: 0, lives: vec![life(1)] };
+        let mut lives = Lives { array: [0; 16], slot: DriveIndex::default(), lives: vec![life(1)] };
         (2..=300).for_each(|ordinal| lives.push(life(ordinal)));
         assert_eq!(Lives::parse(&lives.encode()).as_ref(), Some(&lives));
         assert!(!lives.has(life(45)) && lives.has(life(46)) && lives.last() == life(300));

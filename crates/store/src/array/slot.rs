@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Drive, Error};
+use super::{Drive, DriveIndex, Error};
 
 /// A drive's place in an array: the drive, or why it is down.
 #[derive(Clone)]
@@ -22,8 +22,8 @@ pub struct DriveSlot {
 ///
 /// # Errors
 /// [`Error::Down`].
-pub(crate) fn drive(slots: &[DriveSlot], index: usize) -> Result<&Rc<Drive>, Error> {
-    let Some(slot) = slots.get(index) else {
+pub(crate) fn drive(slots: &[DriveSlot], index: DriveIndex) -> Result<&Rc<Drive>, Error> {
+    let Some(slot) = slots.get(usize::from(index)) else {
         let why = "the array file does not list it".to_owned();
         return Err(Error::Down { drive: format!("#{index}"), url: "?".to_owned(), why });
     };
@@ -32,7 +32,7 @@ pub(crate) fn drive(slots: &[DriveSlot], index: usize) -> Result<&Rc<Drive>, Err
 
 impl DriveSlot {
     /// Returns the slot of a drive that has been removed.
-    pub(super) fn vacant(place: usize) -> Self {
+    pub(super) fn vacant(place: DriveIndex) -> Self {
         let (name, url, link) = (format!("#{place}"), "?".to_owned(), Err("it was removed".into()));
         Self { name, url, link, vote: Ok(()), is_vacant: true }
     }

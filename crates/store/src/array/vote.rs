@@ -3,8 +3,8 @@
 //! Does no I/O. Invariant: a drive with an older record accuses no other, because of two records of
 //! a place the later life counts.
 
-use super::Quorum;
 use super::record::{Lives, Roster};
+use super::{DriveIndex, Quorum};
 
 /// A record as a drive holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +63,11 @@ pub(super) fn decide_votes(seen: &[Option<Seen>], drives: usize, array: [u8; 16]
             roster.join(known);
         }
     }
-    let is_new = seen.iter().enumerate().any(|(slot, seen)| {
+    let is_new = DriveIndex::each(seen).any(|(slot, seen)| {
         let has_none = seen.as_ref().is_some_and(|seen| seen.lives == Held::None);
         has_none && roster.seat(slot).is_none()
     });
-    let votes = seen.iter().enumerate().map(|(slot, seen)| {
+    let votes = DriveIndex::each(seen).map(|(slot, seen)| {
         let Some(seen) = seen else { return Ok(()) };
         vote(seen, slot, &roster).map_err(ToOwned::to_owned)
     });
@@ -75,14 +75,14 @@ pub(super) fn decide_votes(seen: &[Option<Seen>], drives: usize, array: [u8; 16]
 }
 
 /// Returns why a drive has no vote.
-fn vote(seen: &Seen, slot: usize, roster: &Roster) -> Result<(), &'static str> {
+fn vote(seen: &Seen, slot: DriveIndex, roster: &Roster) -> Result<(), &'static str> {
     let lives = match &seen.lives {
         Held::Damaged => return Err("its record of its own lives is damaged"),
         Held::None => None,
         Held::Whole(lives) if lives.array != roster.array => {
             return Err("it belongs to another array");
         }
-        Held::Whole(lives) if usize::from(lives.slot) != slot => {
+        Held::Whole(lives) if lives.slot != slot => {
             return Err("it belongs to another place of the array");
         }
         Held::Whole(lives) => Some(lives),
@@ -114,7 +114,8 @@ mod tests {
         let seat = |slot: u8| Seat { nguid: [slot; 16], life: life(2) };
         let roster = Roster { array: ARRAY, seats: (0..3).map(seat).collect() };
         let drive = |slot: u8| {
-            let lives = Lives { array: ARRAY, slot: slot.into(), lives: vec![life(1), life(2)] };
+            let lives =
+                Lives { array: ARRAY, slot: u16::from(slot).into(), lives: vec![life(1), life(2)] };
             let (lives, roster) = (Held::Whole(lives), Held::Whole(roster.clone()));
             Some(Seen { nguid: [slot; 16], lives, roster })
         };
@@ -132,11 +133,12 @@ mod tests {
     #[test]
     fn drives_that_have_forgotten_something_do_not_vote() {
         assert_eq!(votes(&drives()), [true; 3]);
-        let older = Lives { array: ARRAY, slot: 1, lives: vec![life(1)] };
+        let older = Lives { array: ARRAY, slot: DriveIndex::from(1), lives: vec![life(1)] };
         let forked = vec![life(1), Life { ordinal: 2, number: 5 }];
         let forked = Lives { lives: forked, ..older.clone() };
         let foreign = Lives { array: [8; 16], ..older.clone() };
-        let swapped = Lives { slot: 2, lives: vec![life(1), life(2)], ..older.clone() };
+        let swapped =
+            Lives { slot: DriveIndex::from(2), lives: vec![life(1), life(2)], ..older.clone() };
         for (lives, word) in [
             (Held::None, "emptied"),
             (Held::Damaged, "damaged"),
@@ -161,7 +163,10 @@ mod tests {
         let mut seen = drives();
         set(&mut seen, 0, |seen| {
             let Held::Whole(roster) = &mut seen.roster else { panic!("a roster") };
-            roster.set(1, Seat { nguid: [1; 16], life: Life { ordinal: 1, number: 4 } });
+            roster.set(
+                DriveIndex::from(1),
+                Seat { nguid: [1; 16], life: Life { ordinal: 1, number: 4 } },
+            );
         });
         assert_eq!(votes(&seen), [true; 3]);
     }

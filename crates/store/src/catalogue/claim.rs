@@ -21,7 +21,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::entry::{self, Entry};
 use super::{ENTRY_BYTES, holders, read_value};
-use crate::array::{Array, Drive};
+use crate::array::{Array, Drive, DriveIndex};
 use crate::error::Error;
 use crate::error::{DriveError, NameError};
 
@@ -55,7 +55,7 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct Claims {
     // Claim of each drive that answered, by index.
-    held: Vec<(usize, Option<Entry>)>,
+    held: Vec<(DriveIndex, Option<Entry>)>,
     drives: usize,
 }
 
@@ -102,7 +102,7 @@ impl Claims {
     }
 
     /// Returns the drives that hold the claim of `entry`, by index.
-    fn holders(&self, entry: &Entry) -> Vec<usize> {
+    fn holders(&self, entry: &Entry) -> Vec<DriveIndex> {
         let own = self.held.iter().filter(|(_, claim)| claim.as_ref() == Some(entry));
         own.map(|(index, _)| *index).collect()
     }
@@ -144,7 +144,7 @@ pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
     /// The entry has won the epoch: these drives, by index, hold its claim.
-    Won(Vec<usize>),
+    Won(Vec<DriveIndex>),
     /// The entry has not won. The catalogue shows if another writer is further, or no writer can
     /// win the epoch.
     NotWon,
@@ -285,7 +285,7 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
 /// Returns true if a write quorum holds an entry of the claim's epoch or a later one. If fewer
 /// drives hold one, the next writer may not see it, and would win the epoch again without claims.
 async fn has_passed(array: &Array, claim: &Entry) -> Result<bool, Error> {
-    let mut before: Option<BTreeSet<usize>> = None;
+    let mut before: Option<BTreeSet<DriveIndex>> = None;
     // A drive may forget before another one stores the entry. Those that answer twice, in one life,
     // held it at one moment.
     for _ in 0..2 {
@@ -293,7 +293,7 @@ async fn has_passed(array: &Array, claim: &Entry) -> Result<bool, Error> {
         let Some(newest) = found.newest() else { return Ok(false) };
         let is_later = |held: &Entry| held.epoch >= claim.epoch;
         let later = found.answers.iter().filter(|(_, held)| held.as_ref().is_some_and(is_later));
-        let mut later: BTreeSet<usize> = later.map(|(index, _)| *index).collect();
+        let mut later: BTreeSet<DriveIndex> = later.map(|(index, _)| *index).collect();
         later.retain(|index| before.as_ref().is_none_or(|before| before.contains(index)));
         if later.len() < holders::needed(array, newest) {
             return Ok(false);

@@ -98,7 +98,7 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
     all_up(array)?;
     let old = array.first(before);
     old.require(old.size())?;
-    let is_new = |drive: &&Rc<Drive>| drive.index >= before;
+    let is_new = |drive: &&Rc<Drive>| usize::from(drive.index) >= before;
     let new: Vec<Rc<Drive>> = array.drives().filter(is_new).cloned().collect();
     let mut copied = BTreeMap::new();
     for pass in 0..PASSES {

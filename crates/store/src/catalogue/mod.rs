@@ -36,7 +36,7 @@ use csd_nvme::kv::{Key, STORE_IF_NEWER};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, sleep};
 
-use crate::array::{Array, Drive, membership};
+use crate::array::{Array, Drive, DriveIndex, membership};
 use crate::error::Error;
 use crate::error::{DriveError, NameError};
 use claim::{Claimed, Claims, Standing, on_all};
@@ -62,9 +62,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Found {
     /// Answers by drive index; there is none of a drive that is down, does not vote, or holds a
     /// damaged copy.
-    pub answers: Vec<(usize, Option<Entry>)>,
+    pub answers: Vec<(DriveIndex, Option<Entry>)>,
     /// Damaged copies, by drive index.
-    pub damaged: Vec<usize>,
+    pub damaged: Vec<DriveIndex>,
 }
 
 impl Found {
@@ -77,7 +77,7 @@ impl Found {
     }
 
     /// Returns the drives that are alive, by index: they answered, if only by a damaged copy.
-    fn alive(&self) -> impl Iterator<Item = usize> {
+    fn alive(&self) -> impl Iterator<Item = DriveIndex> {
         self.answers.iter().map(|(index, _)| *index).chain(self.damaged.iter().copied())
     }
 }
@@ -265,7 +265,7 @@ pub async fn write(
 /// Outcome of [`put_down`].
 struct Down {
     /// Drives that hold the entry, by index: a write quorum.
-    acknowledged: Vec<usize>,
+    acknowledged: Vec<DriveIndex>,
     failures: Vec<Error>,
 }
 
@@ -379,7 +379,7 @@ mod tests {
             offset: 0,
             whole: false,
             parts: None,
-            members: vec![0],
+            members: vec![DriveIndex::default()],
             placement: Placement::Kv,
             digest: [0; 32],
             sums: Vec::new(),
@@ -400,7 +400,7 @@ mod tests {
             (vec![None, None], None),
         ] {
             let answers = states.into_iter().map(|s| s.map(|(epoch, state)| entry(epoch, state)));
-            let found = Found { answers: answers.enumerate().collect(), damaged: Vec::new() };
+            let found = Found { answers: DriveIndex::each(answers).collect(), damaged: Vec::new() };
             let found = found.newest().map(|entry| (entry.epoch, entry.state));
             assert_eq!(found, newest);
         }

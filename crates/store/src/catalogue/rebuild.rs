@@ -22,7 +22,7 @@ use super::ObjectId;
 use super::claim;
 use super::entry::{self, Entry, State};
 use crate::array::membership::{self, Origin};
-use crate::array::{Array, Drive};
+use crate::array::{Array, Drive, DriveIndex};
 use crate::error::DriveError;
 use crate::error::Error;
 use crate::object;
@@ -41,7 +41,7 @@ pub struct Rebuilt {
 /// # Errors
 /// [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place
 /// of this one; [`Error::Array`] if too few other drives vote; a failed command.
-pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
+pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error> {
     let drive = Rc::clone(array.drive(index)?);
     let has_vote = array.slots()[index].vote().is_ok();
     let others = array.without_vote(index);
@@ -107,7 +107,7 @@ pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
 /// # Errors
 /// [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or
 /// too few other drives vote; a failed command.
-pub async fn check_vacant(array: &Array, index: usize) -> Result<(), Error> {
+pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<(), Error> {
     let drive = Rc::clone(array.drive(index)?);
     let others = array.without_vote(index);
     others.require(array.quorum().witnesses())?;

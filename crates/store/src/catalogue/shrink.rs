@@ -19,13 +19,13 @@ use std::collections::BTreeMap;
 
 use super::grow::{Error, PASSES, all_up, entries, settle_claims};
 use super::rebuild::{PutBack, put_back, renew};
-use crate::array::{Array, membership};
+use crate::array::{Array, DriveIndex, membership};
 
 /// Copies every name to all drives but the one with this index; returns the number of names.
 ///
 /// # Errors
 /// When a drive that stays is down or fails, or names keep changing.
-pub async fn gather(array: &Array, index: usize) -> Result<usize, Error> {
+pub async fn gather(array: &Array, index: DriveIndex) -> Result<usize, Error> {
     let rest = array.without(index);
     all_up(&rest)?;
     rest.require(rest.size())?;

@@ -29,8 +29,6 @@ pub const CHUNK_BYTES_MIN: u32 = 4096;
 pub const CHUNK_BYTES_VALUE_MIN: u32 = 16;
 /// Largest chunk, bytes: a unit of the block allocator, so that no chunk crosses one.
 pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
-/// Most drives of an array.
-pub const DRIVES_MAX: usize = 1024;
 
 /// Reason why a layout is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use super::{Layout, Scheme};
+use crate::array::DriveIndex;
 
 /// Stripes of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +24,9 @@ pub struct Stripes {
     /// Chunks by stripe and piece.
     chunks: Vec<u32>,
     /// Drives by stripe and piece, as `chunks`.
-    drives: Vec<u16>,
+    drives: Vec<DriveIndex>,
     /// Drives of parity by stripe and piece.
-    parity_drives: Vec<u16>,
+    parity_drives: Vec<DriveIndex>,
     /// Length of the longest chunk of every stripe, bytes.
     lengths: Vec<u32>,
     /// Stripe and piece of every chunk.
@@ -39,7 +40,12 @@ impl Stripes {
     /// # Panics
     /// If the group has too few drives; parsing an entry excludes this.
     #[must_use]
-    pub fn new(layout: &Layout, members: &[u16], scheme: Scheme, group: &[u16]) -> Self {
+    pub fn new(
+        layout: &Layout,
+        members: &[DriveIndex],
+        scheme: Scheme,
+        group: &[DriveIndex],
+    ) -> Self {
         let width = width(scheme, members.len());
         let (firsts, chunks) = match layout {
             Layout::Spread(spread) => {
@@ -48,7 +54,8 @@ impl Stripes {
             }
             Layout::Parts(_) => deal_chunks(layout, members.len(), width),
         };
-        let drives: Vec<u16> = chunks.iter().map(|chunk| members[layout.member(*chunk)]).collect();
+        let drives: Vec<DriveIndex> =
+            chunks.iter().map(|chunk| members[layout.member(*chunk)]).collect();
         let mut places = vec![(0, 0); chunks.len()];
         let (mut dealer, mut parity_drives) = (Dealer::new(scheme, group), Vec::new());
         let mut lengths = Vec::with_capacity(firsts.len() - 1);
@@ -95,7 +102,7 @@ impl Stripes {
 
     /// Returns the drive of a piece; `None` if the stripe has no such piece.
     #[must_use]
-    pub fn drive(&self, stripe: u32, piece: usize) -> Option<u16> {
+    pub fn drive(&self, stripe: u32, piece: usize) -> Option<DriveIndex> {
         match piece.checked_sub(self.scheme.data()) {
             None => self.drives[self.range(stripe)].get(piece).copied(),
             Some(parity) if parity < self.scheme.parity() => {
@@ -161,7 +168,7 @@ fn deal_chunks(layout: &Layout, members: usize, width: usize) -> (Vec<usize>, Ve
 #[derive(Clone, Debug)]
 pub struct Dealer {
     parity: usize,
-    group: Vec<u16>,
+    group: Vec<DriveIndex>,
     /// Parity pieces that each drive of the group holds.
     held: Vec<u32>,
 }
@@ -169,7 +176,7 @@ pub struct Dealer {
 impl Dealer {
     /// Returns a dealer to the drives of `group`.
     #[must_use]
-    pub fn new(scheme: Scheme, group: &[u16]) -> Self {
+    pub fn new(scheme: Scheme, group: &[DriveIndex]) -> Self {
         Self { parity: scheme.parity(), group: group.to_vec(), held: vec![0; group.len()] }
     }
 
@@ -177,7 +184,7 @@ impl Dealer {
     ///
     /// # Panics
     /// If the group has too few other drives.
-    pub fn deal(&mut self, data: &[u16]) -> Vec<u16> {
+    pub fn deal(&mut self, data: &[DriveIndex]) -> Vec<DriveIndex> {
         let last = data.last().and_then(|last| self.group.iter().position(|one| one == last));
         let (behind, count) = (last.map_or(0, |last| last + 1), self.group.len());
         let around = (0..count).map(|step| (behind + step) % count);
@@ -216,8 +223,8 @@ mod tests {
     }
 
     /// Checks that every chunk is in one stripe, and every piece of a stripe on a drive of its own.
-    fn check(layout: &Layout, members: u16, scheme: Scheme, group: &[u16]) -> Stripes {
-        let members: Vec<u16> = group[..usize::from(members)].to_vec();
+    fn check(layout: &Layout, members: u16, scheme: Scheme, group: &[DriveIndex]) -> Stripes {
+        let members: Vec<DriveIndex> = group[..usize::from(members)].to_vec();
         let made = Stripes::new(layout, &members, scheme, group);
         assert_eq!(made.count(), stripes(layout, members.len(), scheme));
         let mut seen = vec![0; layout.chunks() as usize];
@@ -240,8 +247,9 @@ mod tests {
     }
 
     /// Returns the least and the greatest number of parity pieces of a drive of the group.
-    fn spans(made: &Stripes, group: &[u16]) -> (usize, usize) {
-        let held = |drive: &u16| made.parity_drives.iter().filter(|one| *one == drive).count();
+    fn spans(made: &Stripes, group: &[DriveIndex]) -> (usize, usize) {
+        let held =
+            |drive: &DriveIndex| made.parity_drives.iter().filter(|one| *one == drive).count();
         let held: Vec<usize> = group.iter().map(held).collect();
         (*held.iter().min().unwrap(), *held.iter().max().unwrap())
     }
@@ -252,7 +260,8 @@ mod tests {
         for (data, parity) in [(1, 1), (2, 2), (4, 2), (3, 5)] {
             let scheme = scheme(data, parity);
             for more in 0..3 {
-                let group: Vec<u16> = (0..u16::try_from(scheme.pieces() + more).unwrap()).collect();
+                let group: Vec<DriveIndex> =
+                    (0..scheme.pieces() + more).map(DriveIndex::new).collect();
                 for members in 1..=u16::try_from(group.len()).unwrap() {
                     for chunks in [0, 1, data as u64, data as u64 + 1, 50] {
                         let layout = match chunks {
@@ -272,7 +281,7 @@ mod tests {
         for (data, parity, drives) in
             [(4, 2, 6), (4, 2, 7), (4, 2, 9), (2, 1, 4), (8, 3, 12), (1, 1, 5), (3, 3, 6)]
         {
-            let group: Vec<u16> = (0..drives).collect();
+            let group: Vec<DriveIndex> = (0..drives).map(DriveIndex::from).collect();
             for offset in 0..drives {
                 let layout = spread(u64::from(drives) * 40, drives, offset);
                 let made = check(&layout, drives, scheme(data, parity), &group);
@@ -284,7 +293,7 @@ mod tests {
 
     #[test]
     fn stripes_of_parts_are_as_few_as_possible_and_begin_with_the_fullest_members() {
-        let group: Vec<u16> = (0..6).collect();
+        let group: Vec<DriveIndex> = (0..6).map(DriveIndex::from).collect();
         let layout = parts(3, &[40_960, 4096, 8192]);
         let made = check(&layout, 3, scheme(2, 1), &group);
         assert_eq!(made.count(), 10);
@@ -296,14 +305,20 @@ mod tests {
 
     #[test]
     fn parity_has_the_length_of_the_longest_chunk() {
-        let group: Vec<u16> = (0..3).collect();
+        let group: Vec<DriveIndex> = (0..3).map(DriveIndex::from).collect();
         let layout =
             Layout::Spread(Spread { bytes: 5000, chunk_bytes: 4096, members: 3, offset: 0 });
         let made = Stripes::new(&layout, &group, scheme(2, 1), &group);
-        assert_eq!((made.count(), made.parity_bytes(0), made.drive(0, 2)), (1, 4096, Some(2)));
+        assert_eq!(
+            (made.count(), made.parity_bytes(0), made.drive(0, 2)),
+            (1, 4096, Some(group[2]))
+        );
         let layout = Layout::Spread(Spread { bytes: 1, chunk_bytes: 4096, members: 3, offset: 2 });
         let made = Stripes::new(&layout, &group, scheme(2, 1), &group);
-        assert_eq!((made.parity_bytes(0), made.drive(0, 0), made.drive(0, 1)), (1, Some(2), None));
-        assert_eq!(made.drive(0, 2), Some(0));
+        assert_eq!(
+            (made.parity_bytes(0), made.drive(0, 0), made.drive(0, 1)),
+            (1, Some(group[2]), None)
+        );
+        assert_eq!(made.drive(0, 2), Some(group[0]));
     }
 }

@@ -9,7 +9,7 @@
 use csd_reactor::random_bytes;
 
 use super::{Error, remove};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{self, Entry, Ground, ObjectId, State};
 use crate::error::NameError;
 
@@ -42,7 +42,7 @@ pub(super) async fn confirm(
     ground: &Ground,
     before: Entry,
 ) -> Result<(Entry, Vec<String>), Error> {
-    let is_same = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(&before);
+    let is_same = |(_, held): &&(DriveIndex, Option<Entry>)| held.as_ref() == Some(&before);
     let holders = ground.found.answers.iter().filter(is_same).count();
     let mut entry = before.clone();
     if holders >= catalogue::holders_needed(array, &before) {

@@ -16,8 +16,8 @@ use super::flow::Flow;
 use super::get::Reader;
 use super::in_drives::InDrives;
 use super::writer::Writer;
-use super::{Error, parity};
-use crate::array::Array;
+use super::{Error, Progress, parity};
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{self, Entry, Extents, ObjectId, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::Parts;
@@ -35,31 +35,35 @@ pub(super) fn new_id() -> ObjectId {
 ///
 /// # Errors
 /// [`Error::Layout`], which a sound entry excludes.
-pub(super) fn planned(entry: &Entry, members: Vec<u16>, is_whole: bool) -> Result<Entry, Error> {
-    let count = small(members.len());
+pub(super) fn planned(
+    entry: &Entry,
+    members: Vec<DriveIndex>,
+    is_whole: bool,
+) -> Result<Entry, Error> {
     let mut copy = entry.clone();
+    copy.members = members;
+    let count = copy.member_count();
     copy.id = entry.copy.expect("the copy is announced");
     copy.copy = None;
     copy.whole = is_whole;
     copy.offset = match (&entry.parts, entry.whole) {
         (Some(_), _) => 0,
         (None, true) => u16::try_from(random_u64() % u64::from(count)).expect("below a u16"),
-        (None, false) => small(draw(entry, count.into())),
+        (None, false) => u16::try_from(draw(entry, count.into())).expect("below a u16"),
     };
     if let Some(parts) = &entry.parts {
         let mut dealt = parts.parts().to_vec();
-        for (index, part) in dealt.iter_mut().enumerate() {
-            part.member = small(index % usize::from(count));
+        for (member, part) in (0..count).cycle().zip(&mut dealt) {
+            part.member = member;
         }
         copy.parts = Parts::new(parts.kind(), entry.chunk_bytes, count, dealt)?;
     }
     if let Placement::Block(extents) = &mut copy.placement {
-        *extents = vec![Extents::new(); members.len()];
+        *extents = vec![Extents::new(); count.into()];
     }
     if let Some(protection) = &mut copy.protection {
         protection.parity = None;
     }
-    copy.members = members;
     copy.sums = Vec::new();
     Ok(copy)
 }
@@ -78,10 +82,6 @@ pub(super) fn draw(entry: &Entry, count: usize) -> usize {
     usize::from(u16::from_le_bytes(*word)) % count
 }
 
-fn small(number: usize) -> u16 {
-    u16::try_from(number).expect("an array has at most 1024 drives")
-}
-
 /// Claims the units of a copy that lies on blocks.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub(super) async fn claim(array: &Array, copy: &mut Entry) -> Result<(), Error> 
     let (key, layout) = (catalogue::key(&copy.name), copy.layout());
     let Placement::Block(all) = &mut copy.placement else { return Ok(()) };
     for (member, (drive, extents)) in copy.members.iter().zip(all).enumerate() {
-        let mut claimer = Claimer::new(array.drive(usize::from(*drive))?, copy.id, key).await?;
+        let mut claimer = Claimer::new(array.drive(*drive)?, copy.id, key).await?;
         let bytes = u64::from(layout.count(member)) * u64::from(copy.chunk_bytes);
         for _ in 0..bytes.div_ceil(UNIT_BYTES) {
             claimer.claim(array).await?;
@@ -107,7 +107,7 @@ pub(super) async fn flush(array: &Array, copy: &Entry) -> Result<(), Error> {
         return Ok(());
     }
     for drive in &copy.members {
-        let drive = array.drive(usize::from(*drive))?;
+        let drive = array.drive(*drive)?;
         drive.block.flush().await.map_err(|error| Error::command(drive, error))?;
     }
     Ok(())
@@ -124,7 +124,7 @@ pub(super) async fn make_in_drives(
     drives: &Rc<InDrives>,
     flow: &Flow,
 ) -> Result<(), Error> {
-    let origin = Some((Rc::clone(array.drive(entry.members[0].into())?), entry.clone()));
+    let origin = Some((Rc::clone(array.drive(entry.members[0])?), entry.clone()));
     claim(array, &mut copy).await?;
     let encoded =
         encode::stored(array, &copy, (origin, Some(drives)), Some(PAGE_BYTES), flow).await?;
@@ -151,7 +151,7 @@ pub(super) async fn make(
     let sent = send_all(&mut writer, array, &Rc::new(entry.clone()), flow).await;
     let finished = writer.finish().await;
     copy.sums = sent?;
-    let silent = Flow { progress: std::sync::Arc::new(|_| {}), ..flow.clone() };
+    let silent = Flow { progress: Progress::none(), ..flow.clone() };
     parity::complete(array, &mut copy, finished?, page_bytes, &silent).await?;
     *entry = copy;
     Ok(())
@@ -167,7 +167,7 @@ async fn send_all(
     let reader = Reader::new(array, entry, false);
     let mut encoder = Encoder::of(&writer.entry, writer.entry.parts.is_none());
     let (from, to) = (entry.layout(), writer.entry.layout());
-    let drive_of = |chunk| usize::from(entry.members[from.member(chunk)]);
+    let drive_of = |chunk| entry.members[from.member(chunk)];
     let (mut pending, mut next, mut sums) = (VecDeque::new(), 0, Vec::new());
     loop {
         while next < reader.units() && pending.len() < reader.ahead() {
@@ -193,7 +193,7 @@ async fn send_all(
                 return Err(not_stored(name, entry, chunk));
             }
             sums.push(sum);
-            (flow.progress)(bytes.len() as u64);
+            flow.progress.add(bytes.len() as u64);
             writer.send(to.member(chunk), to.number(chunk), bytes).await?;
             writer.send_parity(ready).await?;
         }
@@ -220,10 +220,10 @@ async fn encode_one(mut encoder: Option<Encoder>, bytes: Buffer) -> Result<Encod
 /// says; `None` if there is no list.
 pub(super) async fn page_bytes(array: &Array, entry: &Entry) -> Option<u32> {
     let group = entry.protection.iter().flat_map(|protection| &protection.group);
-    let drives: BTreeSet<u16> = entry.members.iter().chain(group).copied().collect();
+    let drives: BTreeSet<DriveIndex> = entry.members.iter().chain(group).copied().collect();
     for id in entry.own_ids() {
         for drive in &drives {
-            let Ok(drive) = array.drive(usize::from(*drive)) else { continue };
+            let Ok(drive) = array.drive(*drive) else { continue };
             if let Ok(Some(bytes)) = pages::page_bytes(drive, id).await {
                 return Some(bytes);
             }

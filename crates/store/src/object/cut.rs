@@ -297,7 +297,7 @@ pub(super) struct Packer {
 impl Packer {
     pub(super) fn new(entry: &Entry, has_parts: bool) -> Self {
         Self {
-            members: u16::try_from(entry.members.len()).expect("at most 1024 drives"),
+            members: entry.member_count(),
             offset: entry.offset,
             chunk_bytes: entry.chunk_bytes as usize,
             has_parts,

@@ -5,7 +5,7 @@
 use csd_reactor::random_bytes;
 
 use super::{Error, check_name, remove};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection, State};
 use crate::error::{DriveError, NameError};
 
@@ -22,7 +22,7 @@ pub struct Shape {
     /// drives.
     pub offset: Option<u16>,
     /// Drives that hold its chunks, by their numbers in the array.
-    pub members: Vec<u16>,
+    pub members: Vec<DriveIndex>,
     /// True if one drive holds all of it.
     pub whole: bool,
     /// Protection, without parity.

@@ -166,7 +166,7 @@ impl Encoding {
             if flow.stop.get() {
                 return Err(Error::Stopped);
             }
-            (flow.progress)(chunks.iter().map(|chunk| u64::from(layout.chunk_len(*chunk))).sum());
+            flow.progress.add(chunks.iter().map(|chunk| u64::from(layout.chunk_len(*chunk))).sum());
             done += 1;
         }
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::array::DriveIndex;
 use crate::layout::{Layout, Stripes};
 
 /// Place where parity is computed.
@@ -60,17 +61,17 @@ impl Model {
     pub(super) fn new(
         layout: &Layout,
         stripes: &Stripes,
-        origin: Option<usize>,
+        origin: Option<DriveIndex>,
         slots: usize,
     ) -> Self {
         let data = stripes.scheme().data();
         let (mut by_host, mut by_drives) = (vec![0; slots], vec![0; slots]);
         let mut host = 0;
         for stripe in 0..stripes.count() {
-            let place = |piece| stripes.drive(stripe, piece).map_or(usize::MAX, usize::from);
-            let encoder = origin.unwrap_or_else(|| place(data));
+            let drive_of = |piece| stripes.drive(stripe, piece).expect("a piece of the stripe");
+            let encoder = origin.unwrap_or_else(|| drive_of(data));
             for piece in stripes.pieces(stripe) {
-                let (drive, chunk) = (place(piece), stripes.chunks(stripe).get(piece));
+                let (drive, chunk) = (drive_of(piece), stripes.chunks(stripe).get(piece));
                 let bytes = chunk
                     .map_or_else(|| stripes.parity_bytes(stripe), |chunk| layout.chunk_len(*chunk));
                 let mut ends = vec![drive];
@@ -99,8 +100,8 @@ impl Model {
     }
 }
 
-fn add(loads: &mut [u64], drive: usize, bytes: u32) {
-    if let Some(load) = loads.get_mut(drive) {
+fn add(loads: &mut [u64], drive: DriveIndex, bytes: u32) {
+    if let Some(load) = loads.get_mut(usize::from(drive)) {
         *load += u64::from(bytes);
     }
 }

@@ -100,7 +100,7 @@ impl Encoding {
 
     /// Returns the place of a piece in its drive's page lists, if it has one.
     pub(super) fn listed(&self, drive: &Drive, spot: Spot, bytes: usize) -> Option<Listed> {
-        self.lists.borrow_mut().as_mut()?.listed(drive.index, spot, self.entry.id, bytes)
+        self.lists.borrow_mut().as_mut()?.listed(drive.index.into(), spot, self.entry.id, bytes)
     }
 
     /// Returns the number of a piece.
@@ -126,6 +126,6 @@ impl Encoding {
     /// Returns the drive of a piece.
     pub(super) fn drive(&self, stripe: u32, piece: usize) -> Result<&Rc<Drive>, Error> {
         let index = self.stripes.drive(stripe, piece).expect("a piece of the stripe");
-        Ok(self.slots[usize::from(index)].up()?)
+        Ok(self.slots[index].up()?)
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         let (layout, pieces) = (entry.layout(), Pieces::new(array, entry));
         let unit = match (&pieces, &layout) {
             (Some(pieces), Layout::Spread(_)) if pieces.stripes().count() > 0 => {
-                small(pieces.stripes().chunks(0).len())
+                u32::try_from(pieces.stripes().chunks(0).len()).expect("at most 32")
             }
             _ => 1,
         };
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
             }));
         }
         let member = self.entry.members[self.layout.member(unit)];
-        let (drive, entry) = (self.array.drive(member.into()), Rc::clone(&self.entry));
+        let (drive, entry) = (self.array.drive(member), Rc::clone(&self.entry));
         let drive = match drive {
             Err(error) if !self.is_partial => return Err(error.into()),
             drive => drive.map(Rc::clone),
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
             Some(pieces) => pieces.chunk(chunk).await,
             None => {
                 let member = entry.members[entry.layout().member(chunk)];
-                read_chunk(&**self.array.drive(member.into())?, entry, chunk).await
+                read_chunk(&**self.array.drive(member)?, entry, chunk).await
             }
         }
     }
@@ -302,10 +302,10 @@ async fn copy(
             Refused::Sum(index) => {
                 let chunk = written + index;
                 let member = entry.members[reader.layout.member(chunk)];
-                not_stored(&reader.array.slots()[usize::from(member)].name, entry, chunk)
+                not_stored(&reader.array.slots()[member].name, entry, chunk)
             }
         })?;
-        written += small(done.len());
+        written += u32::try_from(done.len()).expect("a few chunks of each drive");
         drop(done);
         let Some(mut arrived) = first else {
             let sink = end(entry, writer, lost.is_empty()).await?;
@@ -320,16 +320,12 @@ async fn copy(
             (unit, units) = (unit + 1, units + 1);
         }
         top_up(&mut pending)?;
-        progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());
+        progress.add(arrived.iter().map(|chunk| chunk.len() as u64).sum());
         let sum = |chunk| reader.sum(chunk).filter(|_| !reader.is_in(&lost, chunk));
         let sums = (written..).zip(&arrived).map(|(chunk, _)| sum(chunk)).collect();
         writer.is_open = reader.is_partial || lost.is_empty();
         writing = write(writer, Vec::new(), arrived, sums);
     }
-}
-
-fn small(chunks: usize) -> u32 {
-    u32::try_from(chunks).expect("a few chunks of each drive")
 }
 
 /// Compares digests if the object `is_complete`, and returns the sink with its buffers flushed.

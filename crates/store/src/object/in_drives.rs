@@ -19,7 +19,7 @@ use csd_nvme::vendor::execute::{Output, chunk_key};
 use super::Error;
 use super::encoding::{Encoded, Encoding};
 use super::new_page_lists::UnlistedPieces;
-use crate::array::{Drive, OBJECTS_NSID, words};
+use crate::array::{Drive, DriveIndex, OBJECTS_NSID, words};
 use crate::catalogue::ObjectId;
 use crate::pages::Wanted;
 use crate::peers::{Peers, is_of_piece};
@@ -29,11 +29,11 @@ use crate::piece::Spot;
 #[derive(Default)]
 pub(super) struct InDrives {
     /// Index of the program by drive.
-    indexes: RefCell<BTreeMap<usize, u16>>,
+    indexes: RefCell<BTreeMap<DriveIndex, u16>>,
     /// Drives that have failed, with the reason.
-    failed: RefCell<BTreeMap<usize, String>>,
+    failed: RefCell<BTreeMap<DriveIndex, String>>,
     /// Pairs of drives of which the second cannot fetch from the first.
-    apart: RefCell<BTreeSet<(usize, usize)>>,
+    apart: RefCell<BTreeSet<(DriveIndex, DriveIndex)>>,
     /// Number of stripes that the host has encoded.
     here: Cell<u32>,
     /// Pieces that drives have encoded or copied, by the drive that holds them.

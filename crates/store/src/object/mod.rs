@@ -66,7 +66,28 @@ pub(crate) use reclaim::objects_on;
 pub(crate) use remove::sweep_ids;
 
 /// Callback for the number of bytes done since the last call; may be called on any core.
-pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
+#[derive(Clone)]
+pub struct Progress(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl Progress {
+    /// Returns a progress that `add` learns of.
+    pub fn new(add: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(add)))
+    }
+
+    /// Returns a progress that nobody learns of.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Tells that so many bytes more are done.
+    pub fn add(&self, bytes: u64) {
+        if let Some(add) = &self.0 {
+            add(bytes);
+        }
+    }
+}
 
 /// Interval at which a put checks that it still owns its name, and a repair that its object exists.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(500);

@@ -11,7 +11,7 @@ use csd_reactor::{Class, now, spawn};
 
 use super::flow::Flow;
 use super::{CHECK_INTERVAL, Error, check_owner};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::Entry;
 use crate::pages::{Group, Maker, Wanted, add};
 use crate::room::Left;
@@ -24,7 +24,7 @@ const CHECK_BYTES: u64 = 256 << 20;
 #[derive(Default)]
 pub(super) struct UnlistedPieces {
     /// The pieces, by the index of the drive that has stored them.
-    pieces: BTreeMap<usize, Vec<Wanted>>,
+    pieces: BTreeMap<DriveIndex, Vec<Wanted>>,
     /// Room that drives have left once all of the object is stored, if it was asked for: to ask
     /// takes some KiB for each drive.
     pub(super) left: Option<Left>,
@@ -37,7 +37,7 @@ impl UnlistedPieces {
     }
 
     /// Adds a piece that a drive, by its index, has stored.
-    pub(super) fn add(&mut self, drive: usize, piece: Wanted) {
+    pub(super) fn add(&mut self, drive: DriveIndex, piece: Wanted) {
         self.pieces.entry(drive).or_default().push(piece);
     }
 }
@@ -83,7 +83,7 @@ pub(super) async fn list(
             (checked, unchecked_bytes) = (now(), 0);
         }
         unchecked_bytes += next.iter().map(|(_, _, group)| group.bytes()).sum::<u64>();
-        let begin = |(index, maker, group): (usize, Rc<Maker>, Group)| {
+        let begin = |(index, maker, group): (DriveIndex, Rc<Maker>, Group)| {
             let pace = Rc::clone(&flow.pace);
             spawn(Class::Foreground, async move {
                 pace.wait(index, group.bytes()).await;

@@ -9,7 +9,7 @@ use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::writer::Finished;
 use super::{Error, encode};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{Entry, Missing, PIECES_MAX, Parity, Placement, Protection};
 use crate::error::ProtectionError;
 use crate::layout::{self, Scheme, Stripes};
@@ -21,7 +21,7 @@ use crate::layout::{self, Scheme, Stripes};
 /// too few are up.
 pub(super) fn plan(
     array: &Array,
-    members: &[u16],
+    members: &[DriveIndex],
     scheme: Option<Scheme>,
 ) -> Result<Option<Protection>, Error> {
     let Some(scheme) = scheme else { return Ok(None) };
@@ -29,12 +29,12 @@ pub(super) fn plan(
     check_fit(scheme, slots)?;
     let needed = layout::width(scheme, members.len()) + 1;
     array.require(needed)?;
-    let mut group: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
+    let mut group = array.voting();
     group.extend(members.iter().filter(|member| !group.contains(member)).collect::<Vec<_>>());
     // Drives that are down take part only if there are too few others; their pieces are missing.
-    let occupied = array.slots().iter().enumerate().filter(|(_, slot)| !slot.is_vacant());
-    let occupied = occupied.map(|(index, _)| small(index));
-    let down: Vec<u16> = occupied.filter(|drive| !group.contains(drive)).collect();
+    let occupied = DriveIndex::each(array.slots()).filter(|(_, slot)| !slot.is_vacant());
+    let occupied = occupied.map(|(index, _)| index);
+    let down: Vec<DriveIndex> = occupied.filter(|drive| !group.contains(drive)).collect();
     let lacking = scheme.pieces().saturating_sub(group.len());
     group.extend(down.into_iter().take(lacking));
     group.sort_unstable();
@@ -55,10 +55,6 @@ pub(super) fn check_fit(scheme: Scheme, drives: usize) -> Result<(), Error> {
         scheme.pieces()
     );
     Err(Error::Protection(ProtectionError::Impossible { why }))
-}
-
-fn small(index: usize) -> u16 {
-    u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
 /// Adds parity that was written under the protection's epoch, or the entry's own if it has none; it

@@ -15,7 +15,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
 
 use super::Error;
 use super::chunk::read_chunk;
-use crate::array::{self, Array, Drive, DriveSlot};
+use crate::array::{self, Array, Drive, DriveIndex, DriveSlot};
 use crate::catalogue::{Entry, Parity};
 use crate::error::{DriveError, ProtectionError};
 use crate::layout::{Layout, Stripes};
@@ -28,7 +28,7 @@ pub struct Pieces {
     code: Code,
     slots: Vec<DriveSlot>,
     /// Drives whose connection has failed.
-    gone: RefCell<BTreeSet<usize>>,
+    gone: RefCell<BTreeSet<DriveIndex>>,
     /// Reasons of losses, with the number of chunks that were computed because of them.
     computed: RefCell<BTreeMap<String, u64>>,
 }
@@ -91,11 +91,11 @@ impl Pieces {
     /// The reason why it is lost.
     pub async fn piece(&self, stripe: u32, piece: usize) -> Result<Buffer, Error> {
         let (protection, parity) = self.entry.protected().expect("checked when it was made");
-        let index = usize::from(self.stripes.drive(stripe, piece).expect("a piece of the stripe"));
+        let index = self.stripes.drive(stripe, piece).expect("a piece of the stripe");
         if parity.missing.has(protection.scheme, stripe, piece) {
             return Err(self.corrupt(index, stripe, piece, "was never stored"));
         }
-        let slot = self.slots.get(index).ok_or_else(|| self.unlisted(index))?;
+        let slot = self.slots.get(usize::from(index)).ok_or_else(|| self.unlisted(index))?;
         let drive = slot.up()?;
         if self.gone.borrow().contains(&index) {
             let (drive, url, why) = (slot.name.clone(), slot.url.clone(), "its connection is lost");
@@ -139,12 +139,12 @@ impl Pieces {
         }
     }
 
-    fn unlisted(&self, index: usize) -> Error {
+    fn unlisted(&self, index: DriveIndex) -> Error {
         let why = "the array file does not list it".to_owned();
         array::Error::Down { drive: self.name(index), url: "?".to_owned(), why }.into()
     }
 
-    fn corrupt(&self, index: usize, stripe: u32, piece: usize, what: &str) -> Error {
+    fn corrupt(&self, index: DriveIndex, stripe: u32, piece: usize, what: &str) -> Error {
         let why = format!("piece {piece} of stripe {stripe} {what}");
         Error::Drive(DriveError::Corrupt {
             drive: self.name(index),
@@ -153,15 +153,17 @@ impl Pieces {
         })
     }
 
-    fn name(&self, index: usize) -> String {
-        self.slots.get(index).map_or_else(|| format!("#{index}"), |slot| slot.name.clone())
+    fn name(&self, index: DriveIndex) -> String {
+        self.slots
+            .get(usize::from(index))
+            .map_or_else(|| format!("#{index}"), |slot| slot.name.clone())
     }
 
     /// Returns true if the piece is known to be lost before it is read.
     fn is_known_lost(&self, stripe: u32, piece: usize) -> bool {
         let (protection, parity) = self.entry.protected().expect("checked when it was made");
-        let index = self.stripes.drive(stripe, piece).map_or(usize::MAX, usize::from);
-        let is_up = self.slots.get(index).is_some_and(|slot| slot.up().is_ok());
+        let Some(index) = self.stripes.drive(stripe, piece) else { return true };
+        let is_up = self.slots.get(usize::from(index)).is_some_and(|slot| slot.up().is_ok());
         !is_up
             || self.gone.borrow().contains(&index)
             || parity.missing.has(protection.scheme, stripe, piece)

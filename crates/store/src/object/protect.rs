@@ -19,7 +19,7 @@ use super::encode_cost::{Account, Encode, Model};
 use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::{Error, Progress, check_name, parity, remove};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::Entry;
 use crate::error::ProtectionError;
 use crate::layout::Scheme;
@@ -97,10 +97,9 @@ pub async fn protect(
 ///
 /// # Errors
 /// [`Error::Array`] if its own drive is down.
-fn voters(array: &Array, entry: &Entry) -> Result<Vec<u16>, Error> {
-    array.drive(entry.members[0].into())?;
-    let small = |index: usize| u16::try_from(index).expect("an array has at most 1024 drives");
-    Ok(array.voters().iter().map(|drive| small(drive.index)).collect())
+fn voters(array: &Array, entry: &Entry) -> Result<Vec<DriveIndex>, Error> {
+    array.drive(entry.members[0])?;
+    Ok(array.voting())
 }
 
 /// Encodes an object whose parity is announced, spread over `members` if it is whole, and completes
@@ -109,7 +108,7 @@ fn voters(array: &Array, entry: &Entry) -> Result<Vec<u16>, Error> {
 async fn encoded(
     array: &Array,
     entry: &mut Entry,
-    members: Vec<u16>,
+    members: Vec<DriveIndex>,
     encode: Encode,
     progress: &Progress,
 ) -> Result<(Account, Vec<String>), Error> {
@@ -138,7 +137,7 @@ async fn encoded(
 /// Counts the bytes that the ways to encode an object move; `moved` is the entry of a whole object
 /// once it is spread.
 fn model(array: &Array, entry: &Entry, moved: Option<&Entry>) -> Model {
-    let origin = moved.map(|_| usize::from(entry.members[0]));
+    let origin = moved.map(|_| entry.members[0]);
     let entry = moved.unwrap_or(entry);
     let stripes = entry.stripes().expect("the object is protected");
     Model::new(&entry.layout(), &stripes, origin, array.slots().len())

@@ -100,7 +100,7 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
         return Err(layout::Error::ChunkBytes { chunk_bytes, largest: value_bytes_max }.into());
     }
     // A drive without a vote may belong to another array.
-    let mut members: Vec<u16> = array.voters().iter().map(|drive| small(drive.index)).collect();
+    let mut members = array.voting();
     // A protected object is never whole: each piece of a stripe needs a drive of its own.
     let whole = matches!(options.arrange, Arrange::Whole) && options.protect.is_none();
     if whole {
@@ -111,10 +111,6 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
     let offset = if spread && !whole { None } else { Some(0) };
     let protection = parity::plan(array, &members, options.protect)?;
     Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection })
-}
-
-fn small(index: usize) -> u16 {
-    u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
 /// Writes all chunks, and completes the entry accordingly.
@@ -136,12 +132,14 @@ async fn fill(
     if packed.sums.len() <= SUMS_MAX {
         entry.sums = packed.sums;
     }
-    let members = small(entry.members.len());
+    let members = entry.member_count();
     entry.parts = match reader.cutter.kind() {
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
         None => None,
     };
-    parity::complete(array, entry, finished, page_bytes, &Flow::free(array, &silent())).await
+    // The bytes of a put count once.
+    let flow = Flow::free(array, &Progress::none());
+    parity::complete(array, entry, finished, page_bytes, &flow).await
 }
 
 /// Sends `first` and all following chunks; returns the reader and the layout of the chunks.
@@ -160,7 +158,7 @@ async fn send_all(
             writer.send(member, number, chunk).await?;
         }
         writer.send_parity(std::mem::take(&mut reader.ready)).await?;
-        progress(length);
+        progress.add(length);
         if length < u64::from(chunk_bytes) {
             break;
         }
@@ -205,9 +203,4 @@ impl Reader {
         });
         read.await.map_err(|_| Error::ComputeThread)?
     }
-}
-
-/// Returns a progress function that does nothing: the bytes of a put count once.
-fn silent() -> Progress {
-    std::sync::Arc::new(|_| {})
 }

@@ -51,7 +51,7 @@ async fn copy(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec<u8>
     loop {
         while pending.len() < WINDOW * entry.members.len() {
             let Some(chunk) = chunks.next() else { break };
-            let drive = array.drive(entry.members[layout.member(chunk)].into()).map(Rc::clone);
+            let drive = array.drive(entry.members[layout.member(chunk)]).map(Rc::clone);
             let entry = Rc::clone(&shared);
             let reading = async move { read_chunk(&*drive?, &entry, chunk).await };
             pending.push_back((chunk, spawn(Class::Foreground, reading)));

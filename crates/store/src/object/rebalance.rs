@@ -22,7 +22,7 @@ use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::transfer::{self, Count};
 use super::{Error, Progress, parity, remove};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::{DriveError, NameError};
 use crate::extent::GRACE;
@@ -67,9 +67,9 @@ pub struct Rebalanced {
 
 /// Returns true if an object lies on these drives, all of them unless it is whole.
 #[must_use]
-pub fn lies_on(entry: &Entry, drives: &[u16]) -> bool {
-    let is_in = |drive: &u16| drives.contains(drive);
-    let has_all = |held: &[u16]| held.len() == drives.len() && held.iter().all(is_in);
+pub fn lies_on(entry: &Entry, drives: &[DriveIndex]) -> bool {
+    let is_in = |drive: &DriveIndex| drives.contains(drive);
+    let has_all = |held: &[DriveIndex]| held.len() == drives.len() && held.iter().all(is_in);
     match entry.whole {
         true => entry.members.iter().all(is_in),
         false => {
@@ -84,7 +84,7 @@ pub fn lies_on(entry: &Entry, drives: &[u16]) -> bool {
 pub async fn rebalance(
     array: &Array,
     entries: &[Entry],
-    drives: &[u16],
+    drives: &[DriveIndex],
     limits: &Limits,
 ) -> Rebalanced {
     let away = entries.iter().filter(|entry| !lies_on(entry, drives));
@@ -170,7 +170,7 @@ struct Moved {
 struct Mover<'a> {
     array: &'a Array,
     /// Drives on which objects shall lie.
-    drives: &'a [u16],
+    drives: &'a [DriveIndex],
     /// Drives that fetch chunks and compute parity.
     by: Rc<InDrives>,
     flow: Flow,
@@ -246,10 +246,10 @@ impl Mover<'_> {
 /// [`ProtectionError::Impossible`](crate::error::ProtectionError::Impossible) if its code
 /// needs more drives; [`Error::Input`] if its chunks do not fit one of them; [`Error::Array`] if
 /// one is down.
-fn planned(array: &Array, entry: &Entry, drives: &[u16]) -> Result<Entry, Error> {
+fn planned(array: &Array, entry: &Entry, drives: &[DriveIndex]) -> Result<Entry, Error> {
     let name = &entry.name;
     for drive in drives {
-        let drive = array.drive(usize::from(*drive))?;
+        let drive = array.drive(*drive)?;
         let fits = match entry.placement {
             Placement::Kv => entry.chunk_bytes <= drive.value_bytes_max,
             Placement::Block(_) => entry.chunk_bytes.is_multiple_of(drive.block.block_bytes()),

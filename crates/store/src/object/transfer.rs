@@ -9,7 +9,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use csd_reactor::{Buffer, Class, Instant, JoinHandle, Semaphore, compute_fn, now, spawn};
 
@@ -20,8 +19,8 @@ use super::flow::Flow;
 use super::in_drives::InDrives;
 use super::new_page_lists::{self, UnlistedPieces};
 use super::pieces::Pieces;
-use super::{CHECK_INTERVAL, Error, WINDOW, check_owner, parity};
-use crate::array::{Array, Drive, DriveSlot, drive_of};
+use super::{CHECK_INTERVAL, Error, Progress, WINDOW, check_owner, parity};
+use crate::array::{Array, Drive, DriveIndex, DriveSlot, drive_of};
 use crate::catalogue::{Entry, Placement};
 use crate::error::NameError;
 use crate::guarded::Owner;
@@ -87,7 +86,7 @@ async fn make_all(
     let stored = work.stored.take();
     if copy.protection.is_some() {
         drives.begin(stored);
-        let silent = Flow { progress: Arc::new(|_| {}), ..flow.clone() };
+        let silent = Flow { progress: Progress::none(), ..flow.clone() };
         parity::encode(array, copy, Some(drives), page_bytes, &silent).await?;
     } else if let Some(page_bytes) = page_bytes {
         new_page_lists::list(array, copy, (stored, page_bytes), flow).await?;
@@ -270,16 +269,16 @@ impl Transfer {
         let (bytes, (_, drive)) = (self.to.1.chunk_len(chunk), self.places(chunk));
         let piece = Wanted { spot: self.spot(chunk), bytes, sum: self.sum(chunk) };
         self.stored.borrow_mut().add(drive, piece);
-        (self.flow.progress)(bytes.into());
+        self.flow.progress.add(bytes.into());
     }
 
     /// Returns the drive that has a chunk, and the one that gets it, by index.
-    fn places(&self, chunk: u32) -> (usize, usize) {
-        let drive = |entry: &Entry, layout: &Layout| entry.members[layout.member(chunk)].into();
+    fn places(&self, chunk: u32) -> (DriveIndex, DriveIndex) {
+        let drive = |entry: &Entry, layout: &Layout| entry.members[layout.member(chunk)];
         (drive(&self.from.0, &self.from.1), drive(&self.to.0, &self.to.1))
     }
 
-    fn drive(&self, index: usize) -> Result<&Rc<Drive>, Error> {
+    fn drive(&self, index: DriveIndex) -> Result<&Rc<Drive>, Error> {
         Ok(drive_of(&self.slots, index)?)
     }
 

@@ -91,8 +91,8 @@ impl<'a> Writer<'a> {
         page_bytes: Option<u32>,
     ) -> Result<Self, Error> {
         let mut windows = Vec::new();
-        for &member in &entry.members {
-            let drive = array.drive(member.into())?;
+        for member in &entry.members {
+            let drive = array.drive(*member)?;
             let key = catalogue::key(&entry.name);
             let claimer = match entry.placement {
                 Placement::Kv => None,
@@ -102,14 +102,17 @@ impl<'a> Writer<'a> {
         }
         if let Some(protection) = &entry.protection {
             let others = protection.group.iter().filter(|drive| !entry.members.contains(drive));
-            let up = others.filter_map(|drive| array.drive(usize::from(*drive)).ok());
+            let up = others.filter_map(|drive| array.drive(*drive).ok());
             windows.extend(up.map(|drive| DriveWindow::new(drive, None)));
         }
-        let parity = entry.protection.as_ref().filter(|_| striped).map(|protection| Parities {
-            dealer: Dealer::new(protection.scheme, &protection.group),
-            width: small(layout::width(protection.scheme, entry.members.len())),
-            stripe: 0,
-            sums: Vec::new(),
+        let parity = entry.protection.as_ref().filter(|_| striped).map(|protection| {
+            let width = layout::width(protection.scheme, entry.members.len());
+            Parities {
+                dealer: Dealer::new(protection.scheme, &protection.group),
+                width: u32::try_from(width).expect("at most 32"),
+                stripe: 0,
+                sums: Vec::new(),
+            }
         });
         let (entry, outcome, checked) = (entry.clone(), Rc::default(), now());
         let lists = page_bytes.map(Lists::new);
@@ -146,17 +149,17 @@ impl<'a> Writer<'a> {
             return Ok(());
         };
         let members = &self.entry.members;
-        let count = u16::try_from(members.len()).expect("at most 1024 drives");
+        let count = self.entry.member_count();
         let first = parities.stripe * parities.width;
         let chunks = first..self.chunks.min(first + parities.width);
         let drive_of = |chunk: u32| members[layout::member(chunk, self.entry.offset, count)];
         let drives = parities.dealer.deal(&chunks.map(drive_of).collect::<Vec<_>>());
         parities.stripe += 1;
-        let begin = small(parities.sums.len());
+        let begin = u32::try_from(parities.sums.len()).expect("fewer pieces than 2^32");
         parities.sums.extend(pieces.iter().map(|(_, sum)| *sum));
         for (number, ((piece, _), drive)) in (begin..).zip(pieces.into_iter().zip(drives)) {
             let number = Number::Parity(number);
-            let is_of = |window: &DriveWindow| window.drive.index == usize::from(drive);
+            let is_of = |window: &DriveWindow| window.drive.index == drive;
             match self.windows.iter().position(is_of) {
                 Some(index) => self.send_to(index, number, piece).await?,
                 None => self.outcome.missing.borrow_mut().push(number),
@@ -266,10 +269,6 @@ impl<'a> Writer<'a> {
             missing: self.outcome.missing.take(),
         })
     }
-}
-
-fn small(number: usize) -> u32 {
-    u32::try_from(number).expect("fewer pieces than 2^32")
 }
 
 impl DriveWindow {

@@ -14,7 +14,7 @@ use csd_nvme::vendor::execute::Output;
 
 use super::mover::{By, ByHost, Fault, Mover, Rebuild};
 use super::piece::Piece;
-use crate::array::Drive;
+use crate::array::{Drive, DriveIndex};
 use crate::in_place::program_index;
 use crate::peers::{Peers, is_of_piece};
 
@@ -22,7 +22,7 @@ use crate::peers::{Peers, is_of_piece};
 #[derive(Default)]
 pub(super) struct ByDrives {
     /// Index of the program by drive; `None` for a drive that is not asked again.
-    programs: RefCell<BTreeMap<usize, Option<u16>>>,
+    programs: RefCell<BTreeMap<DriveIndex, Option<u16>>>,
 }
 
 impl Mover for ByDrives {

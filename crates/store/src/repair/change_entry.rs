@@ -6,7 +6,7 @@
 
 use csd_reactor::random_bytes;
 
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{self, Entry, State};
 use crate::error::Error;
 use crate::error::NameError;
@@ -43,7 +43,7 @@ pub(super) async fn change_entry(
         }
         let mut changed = newest.clone();
         change(&mut changed);
-        let holds = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(newest);
+        let holds = |(_, held): &&(DriveIndex, Option<Entry>)| held.as_ref() == Some(newest);
         let holders = ground.found.answers.iter().filter(holds).count();
         if changed == *newest && holders >= catalogue::holders_needed(array, newest) {
             return Ok(Changed::Done(Box::new(changed)));

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use csd_kernels::verify;
 
-use crate::array::{Array, Drive, DriveSlot};
+use crate::array::{Array, Drive, DriveIndex, DriveSlot};
 use crate::catalogue;
 use crate::error::Error;
 use crate::in_place::program_index;
@@ -21,9 +21,9 @@ pub(super) struct Fleet {
     drives: Vec<Option<Rc<Drive>>>,
     names: Vec<String>,
     /// Reasons why drives take no part.
-    away: RefCell<BTreeMap<usize, String>>,
+    away: RefCell<BTreeMap<DriveIndex, String>>,
     /// Reasons why drives could not take pieces.
-    failures: RefCell<BTreeMap<usize, String>>,
+    failures: RefCell<BTreeMap<DriveIndex, String>>,
     /// Index of the program `verify` of each drive, once it is known.
     programs: Vec<Cell<Option<u16>>>,
     pace: Pace,
@@ -38,9 +38,10 @@ impl Fleet {
             drives[drive.index] = Some(Rc::clone(&drive));
         }
         let mut away = BTreeMap::new();
-        let takes_no_part =
-            |(index, slot): &(usize, &DriveSlot)| drives[*index].is_none() && !slot.is_vacant();
-        for (index, slot) in slots.iter().enumerate().filter(takes_no_part) {
+        let takes_no_part = |(index, slot): &(DriveIndex, &DriveSlot)| {
+            drives[*index].is_none() && !slot.is_vacant()
+        };
+        for (index, slot) in DriveIndex::each(slots).filter(takes_no_part) {
             let why = match (slot.drive(), slot.vote()) {
                 (Err(why), _) => format!("it is down: {why}"),
                 (Ok(_), Err(why)) => format!("it does not vote: {why}"),
@@ -59,20 +60,20 @@ impl Fleet {
     }
 
     /// Returns a drive; `None` if it takes no part.
-    pub(super) fn drive(&self, index: usize) -> Option<&Rc<Drive>> {
-        let drive = self.drives.get(index)?.as_ref();
+    pub(super) fn drive(&self, index: DriveIndex) -> Option<&Rc<Drive>> {
+        let drive = self.drives.get(usize::from(index))?.as_ref();
         drive.filter(|_| !self.away.borrow().contains_key(&index))
     }
 
     /// Returns a drive's name.
-    pub(super) fn name(&self, index: usize) -> String {
-        self.names.get(index).cloned().unwrap_or_else(|| format!("#{index}"))
+    pub(super) fn name(&self, index: DriveIndex) -> String {
+        self.names.get(usize::from(index)).cloned().unwrap_or_else(|| format!("#{index}"))
     }
 
     /// Returns the reason why a drive takes no part.
-    pub(super) fn why(&self, index: usize) -> Option<String> {
+    pub(super) fn why(&self, index: DriveIndex) -> Option<String> {
         match self.away.borrow().get(&index) {
-            None if index >= self.drives.len() => {
+            None if usize::from(index) >= self.drives.len() => {
                 Some("the array file does not list it".to_owned())
             }
             None if self.drives[index].is_none() => Some("it was removed".to_owned()),
@@ -81,7 +82,7 @@ impl Fleet {
     }
 
     /// Takes a drive out: one of its commands has failed in a way that says nothing about a piece.
-    pub(super) fn lose(&self, index: usize, error: &Error) {
+    pub(super) fn lose(&self, index: DriveIndex, error: &Error) {
         self.away.borrow_mut().entry(index).or_insert_with(|| error.to_string());
     }
 
@@ -91,17 +92,17 @@ impl Fleet {
     }
 
     /// Leaves a drive out.
-    pub(super) fn leave_out(&self, index: usize) {
+    pub(super) fn leave_out(&self, index: DriveIndex) {
         self.away.borrow_mut().insert(index, "it is left out".to_owned());
     }
 
     /// Notes the reason why a drive could not take a piece, if it is the first.
-    pub(super) fn fail(&self, index: usize, why: String) {
+    pub(super) fn fail(&self, index: DriveIndex, why: String) {
         self.failures.borrow_mut().entry(index).or_insert(why);
     }
 
     /// Returns the reason why a drive could not take a piece.
-    pub(super) fn failure(&self, index: usize) -> Option<String> {
+    pub(super) fn failure(&self, index: DriveIndex) -> Option<String> {
         self.failures.borrow().get(&index).cloned()
     }
 
@@ -114,7 +115,7 @@ impl Fleet {
             }
         }
         let away = self.away.borrow();
-        let words = |(index, why): (&usize, &String)| match why.starts_with("drive ") {
+        let words = |(index, why): (&DriveIndex, &String)| match why.starts_with("drive ") {
             true => why.clone(),
             false => format!("drive {}: {why}", self.name(*index)),
         };
@@ -133,7 +134,7 @@ impl Fleet {
     }
 
     /// Waits until a drive may read or write so many bytes more.
-    pub(super) async fn pace(&self, index: usize, bytes: u64) {
+    pub(super) async fn pace(&self, index: DriveIndex, bytes: u64) {
         self.pace.wait(index, bytes).await;
     }
 }

@@ -9,6 +9,7 @@ use csd_nvme::kv::Key;
 use csd_nvme::vendor::execute::chunk_key;
 
 use super::fleet::Fleet;
+use crate::array::DriveIndex;
 use crate::catalogue::{self, Entry, ObjectId, Placement};
 use crate::error::DriveError;
 use crate::error::Error;
@@ -19,7 +20,7 @@ use crate::unwritten;
 #[derive(Default)]
 pub(super) struct KnownPieces {
     /// Keys of values, by drive.
-    keys: BTreeMap<usize, BTreeSet<Key>>,
+    keys: BTreeMap<DriveIndex, BTreeSet<Key>>,
     /// For each member of an object on blocks: its units in order, true if they are its own.
     units: Vec<Vec<bool>>,
     /// Members whose blocks are marked as not all written.
@@ -30,17 +31,14 @@ impl KnownPieces {
     /// Asks all drives that may hold pieces. One that fails takes no further part.
     pub(super) async fn read(fleet: &Fleet, entry: &Entry) -> Self {
         let mut known = Self::default();
-        let drives: Vec<usize> = match &entry.protection {
-            Some(protection) => protection.group.iter().map(|drive| usize::from(*drive)).collect(),
-            None => entry.members.iter().map(|drive| usize::from(*drive)).collect(),
-        };
-        for index in drives {
+        let group = entry.protection.as_ref().map(|protection| &protection.group);
+        for &index in group.unwrap_or(&entry.members) {
             if let Err(error) = known.read_keys(fleet, entry, index).await {
                 fleet.lose(index, &error);
             }
         }
         for (member, units) in member_units(entry).iter().enumerate() {
-            let index = usize::from(entry.members[member]);
+            let index = entry.members[member];
             let mut own = vec![false; units.len()];
             for (unit, own) in units.iter().zip(&mut own) {
                 let Some(drive) = fleet.drive(index) else { break };
@@ -62,7 +60,12 @@ impl KnownPieces {
         known
     }
 
-    async fn read_keys(&mut self, fleet: &Fleet, entry: &Entry, index: usize) -> Result<(), Error> {
+    async fn read_keys(
+        &mut self,
+        fleet: &Fleet,
+        entry: &Entry,
+        index: DriveIndex,
+    ) -> Result<(), Error> {
         let Some(drive) = fleet.drive(index) else { return Ok(()) };
         let keys = self.keys.entry(index).or_default();
         let of_data = (entry.placement == Placement::Kv).then_some(entry.id);
@@ -74,7 +77,7 @@ impl KnownPieces {
     }
 
     /// Returns true if the drive has this value.
-    pub(super) fn has_value(&self, drive: usize, id: ObjectId, number: u32) -> bool {
+    pub(super) fn has_value(&self, drive: DriveIndex, id: ObjectId, number: u32) -> bool {
         self.keys.get(&drive).is_some_and(|keys| keys.contains(&chunk_key(&id.0, number)))
     }
 

@@ -34,7 +34,7 @@ use std::rc::Rc;
 
 use csd_reactor::{Class, Instant, JoinHandle, now, spawn};
 
-use crate::array::Array;
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
 use crate::error::NameError;
@@ -257,13 +257,13 @@ impl<M: Mover + 'static> Repair<'_, M> {
 
     /// Lets all drives check their pieces at once.
     async fn check(&self, subject: &Rc<Subject>) {
-        let mut by_drive: BTreeMap<usize, Vec<(u32, usize)>> = BTreeMap::new();
+        let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
         for (stripe, number) in subject.all() {
             if subject.state(stripe, number) == State::Unknown {
                 by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
             }
         }
-        let begin = |(index, pieces): (usize, Vec<(u32, usize)>)| {
+        let begin = |(index, pieces): (DriveIndex, Vec<(u32, usize)>)| {
             let (fleet, subject) = (Rc::clone(&self.fleet), Rc::clone(subject));
             let (checks, limits) = (self.checks(&subject), self.limits.clone());
             spawn(Class::Foreground, async move {
@@ -321,7 +321,7 @@ async fn check_drive(
     fleet: &Fleet,
     subject: &Subject,
     checks: Checks,
-    (index, pieces): (usize, &[(u32, usize)]),
+    (index, pieces): (DriveIndex, &[(u32, usize)]),
     limits: &Limits,
 ) {
     for some in pieces.chunks(CHECKED_AT_ONCE) {
@@ -337,6 +337,6 @@ async fn check_drive(
             subject.set(stripe, number, if is_right { State::Good } else { State::Bad });
             bytes += if is_right { u64::from(subject.bytes(stripe, number)) } else { 0 };
         }
-        (limits.progress)(bytes);
+        limits.progress.add(bytes);
     }
 }

@@ -11,6 +11,7 @@ use super::mover::Mover;
 use super::piece::Piece;
 use super::subject::{State, Subject};
 use super::{Fleet, Repair};
+use crate::array::DriveIndex;
 use crate::error::Error;
 use crate::pages::{Group, ListedPieces, Maker, Wanted, add};
 
@@ -65,8 +66,8 @@ impl<M: Mover + 'static> Repair<'_, M> {
 }
 
 /// Returns the good pieces of an object by drive.
-fn good(fleet: &Fleet, subject: &Subject) -> BTreeMap<usize, Vec<Piece>> {
-    let mut good: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
+fn good(fleet: &Fleet, subject: &Subject) -> BTreeMap<DriveIndex, Vec<Piece>> {
+    let mut good: BTreeMap<DriveIndex, Vec<Piece>> = BTreeMap::new();
     for (stripe, number) in subject.all() {
         let index = subject.drive(stripe, number);
         if let (State::Good, Some(drive)) = (subject.state(stripe, number), fleet.drive(index)) {

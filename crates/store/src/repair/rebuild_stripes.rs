@@ -74,7 +74,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
     }
 
     fn add(&mut self, fixed: &Fixed) {
-        (self.limits.progress)(fixed.bytes);
+        self.limits.progress.add(fixed.bytes);
         if fixed.rebuilt > 0 {
             self.found.rebuilt_after = self.begun.elapsed();
         }

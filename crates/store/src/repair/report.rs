@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::fleet::Fleet;
 use super::known_pieces::KnownPieces;
 use super::subject::{State, Subject};
+use crate::array::DriveIndex;
 use crate::catalogue::{Entry, Placement};
 
 /// Pieces of an object that one drive lacks.
@@ -98,7 +99,7 @@ impl Repaired {
                 ranges.extend(lost.map(|number| subject.layout().bytes_of(chunks[number])));
             }
         }
-        let why = |drive: usize, state: State| {
+        let why = |drive: DriveIndex, state: State| {
             let known = fleet.why(drive).or_else(|| fleet.failure(drive));
             let words = match state {
                 State::Unknown => "another repair was at work on them: run it again",
@@ -119,10 +120,10 @@ impl Repaired {
         known: &KnownPieces,
     ) {
         let (layout, mut ranges) = (entry.layout(), Vec::new());
-        let mut missing: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut missing: BTreeMap<DriveIndex, u64> = BTreeMap::new();
         for chunk in 0..layout.chunks() {
             let member = layout.member(chunk);
-            let drive = usize::from(entry.members[member]);
+            let drive = entry.members[member];
             let is_there = match entry.placement {
                 Placement::Kv => known.has_value(drive, entry.id, layout.number(chunk)),
                 Placement::Block(_) => {
@@ -144,7 +145,7 @@ impl Repaired {
         &mut self,
         fleet: &Fleet,
         object: &str,
-        missing: Vec<(usize, u64, String)>,
+        missing: Vec<(DriveIndex, u64, String)>,
         ranges: Vec<Range<u64>>,
     ) {
         self.missing.extend(missing.into_iter().map(|(drive, pieces, why)| Missing {

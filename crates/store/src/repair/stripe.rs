@@ -10,6 +10,7 @@ use super::check::Checks;
 use super::fleet::Fleet;
 use super::mover::{By, Fault, Mover, Rebuild};
 use super::subject::{State, Subject};
+use crate::array::DriveIndex;
 use crate::error::Error;
 use crate::guarded::Owner;
 
@@ -140,7 +141,7 @@ impl<M: Mover> Repair<M> {
         }
     }
 
-    fn drive(&self, number: usize) -> usize {
+    fn drive(&self, number: usize) -> DriveIndex {
         self.subject.drive(self.stripe, number)
     }
 

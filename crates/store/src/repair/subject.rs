@@ -12,7 +12,7 @@ use csd_reactor::{Instant, now};
 use super::fleet::Fleet;
 use super::known_pieces::KnownPieces;
 use super::piece::Piece;
-use crate::array::Drive;
+use crate::array::{Drive, DriveIndex};
 use crate::catalogue::Entry;
 use crate::layout::{Layout, Stripes};
 use crate::piece::Spot;
@@ -43,7 +43,7 @@ pub(super) struct Subject {
     /// True once the object is known to be removed.
     pub(super) is_gone: Cell<bool>,
     /// Drives on which its blocks are marked as not all written.
-    unwritten: Vec<usize>,
+    unwritten: Vec<DriveIndex>,
 }
 
 impl Subject {
@@ -63,7 +63,7 @@ impl Subject {
             is_gone: Cell::new(false),
             unwritten: (0..entry.members.len())
                 .filter(|member| known.is_unwritten(*member))
-                .map(|member| entry.members[member].into())
+                .map(|member| entry.members[member])
                 .collect(),
         };
         for stripe in 0..subject.stripes.count() {
@@ -109,8 +109,8 @@ impl Subject {
     }
 
     /// Returns the index of a piece's drive.
-    pub(super) fn drive(&self, stripe: u32, number: usize) -> usize {
-        self.stripes.drive(stripe, number).expect("a piece of the stripe").into()
+    pub(super) fn drive(&self, stripe: u32, number: usize) -> DriveIndex {
+        self.stripes.drive(stripe, number).expect("a piece of the stripe")
     }
 
     /// Returns the length of a piece, bytes.
@@ -197,7 +197,7 @@ impl Subject {
 
     /// Returns the drives whose blocks are marked as not all written although all chunks there are
     /// good.
-    pub(super) fn written_again(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn written_again(&self) -> impl Iterator<Item = DriveIndex> {
         let is_bad = |stripe, number| {
             self.spot(stripe, number).is_on_blocks() && self.state(stripe, number) != State::Good
         };

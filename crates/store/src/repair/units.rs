@@ -35,7 +35,7 @@ pub(super) async fn settle(
     let (mut units, mut is_settled) = (member_units(entry), true);
     for (member, units) in units.iter_mut().enumerate() {
         let foreign = known.foreign_units(member);
-        let Some(drive) = fleet.drive(entry.members[member].into()) else { continue };
+        let Some(drive) = fleet.drive(entry.members[member]) else { continue };
         if foreign.is_empty() {
             continue;
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use csd_initiator::{Kv, NamespaceKind};
 
-use crate::array::{Array, Drive};
+use crate::array::{Array, Drive, DriveIndex};
 use crate::catalogue::On;
 use crate::error::DriveError;
 use crate::error::Error;
@@ -82,7 +82,7 @@ pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
 }
 
 /// Room for records of drives, by their index, bytes.
-pub(crate) type Left = BTreeMap<usize, u64>;
+pub(crate) type Left = BTreeMap<DriveIndex, u64>;
 
 /// Checks that drives, by their index, have room for pieces: values of these lengths, bytes, or
 /// pieces on blocks, which take no record. Returns the room that each of these drives has left
@@ -92,12 +92,12 @@ pub(crate) type Left = BTreeMap<usize, u64>;
 /// [`DriveError::Full`]; a failed command.
 pub(crate) async fn check(
     array: &Array,
-    pieces: impl Iterator<Item = (u16, Option<u32>)>,
+    pieces: impl Iterator<Item = (DriveIndex, Option<u32>)>,
 ) -> Result<Left, Error> {
-    let (mut needed, mut left) = (BTreeMap::<usize, u64>::new(), Left::new());
+    let (mut needed, mut left) = (BTreeMap::<DriveIndex, u64>::new(), Left::new());
     for (drive, bytes) in pieces {
         let bytes = bytes.map_or(0, |bytes| record_bytes(bytes.into()));
-        *needed.entry(drive.into()).or_default() += bytes;
+        *needed.entry(drive).or_default() += bytes;
     }
     for drive in array.drives() {
         let Some(needed) = needed.get(&drive.index) else { continue };

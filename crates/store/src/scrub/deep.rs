@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use csd_kernels::fingerprint::{self, Parameters};
 use csd_nvme::vendor::execute::{CHUNKS_MAX, Output};
-use csd_reactor::{Class, now, random_u64, sleep_until, spawn};
+use csd_reactor::{Class, now, random_u64, sleep_until, spawn, transfer_time};
 
 use super::pieces::{BATCH_BYTES, Batch, Object, Piece};
 use super::{Bad, Cause, Limits, Scrubbed, current};
@@ -23,7 +23,6 @@ use crate::catalogue::Entry;
 use crate::in_place::{execute, program_index};
 use crate::layout::Scheme;
 use crate::object::Error;
-use crate::piece::read_by;
 
 /// Proof of the stripes of an object or several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +126,7 @@ impl<'a> Prover<'a> {
             stripes = pieces.iter().map(|piece| stripe_of(piece) + 1).fold(stripes, u32::max);
             left_out.extend(pieces.iter().filter(|piece| piece.is_missing).map(stripe_of));
             pieces.sort_by_key(stripe_of);
-            let drive = array.slots().get(usize::from(index)).and_then(|slot| slot.drive().ok());
+            let drive = array.slot(index).and_then(|slot| slot.drive().ok());
             let program = match drive {
                 Some(drive) if !pieces.is_empty() => {
                     match program_index(drive, fingerprint::PROGRAM_ID).await {
@@ -238,9 +237,9 @@ impl<'a> Prover<'a> {
             return Err(error);
         }
         self.proof.bytes += all;
-        (self.limits.progress)(all);
+        self.limits.progress.add(all);
         if let Some(rate) = self.limits.bytes_per_s {
-            sleep_until(read_by(begin, longest, rate)).await;
+            sleep_until(begin + transfer_time(longest, rate)).await;
         }
         Ok(match (is_readable, sums) {
             (false, _) => Answer::Unreadable,

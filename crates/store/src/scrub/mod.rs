@@ -220,7 +220,7 @@ async fn once(
         pieces.retain(|piece| names.is_none_or(|names| names.contains(&piece.name)));
         let (missing, pieces): (Vec<_>, Vec<_>) =
             pieces.into_iter().partition(|piece| piece.is_missing);
-        let slot = array.slots().get(usize::from(index));
+        let slot = array.slot(index);
         let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
         found.bad.extend(missing.iter().map(|piece| bad(object, &name, piece, Cause::Missing)));
         match slot.map_or(Err("the array file does not list it"), |slot| slot.drive()) {

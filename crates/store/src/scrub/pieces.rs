@@ -7,6 +7,7 @@
 use csd_nvme::vendor::execute::{CHUNKS_MAX, SourceData};
 
 use super::Cause;
+use crate::array::DriveIndex;
 use crate::catalogue::{Entry, ObjectId};
 use crate::layout::{Layout, Stripes};
 use crate::piece::Spot;
@@ -66,7 +67,7 @@ impl Object {
     }
 
     /// Returns the drives that may hold pieces, as indices into the array.
-    pub(super) fn drives(&self) -> Vec<u16> {
+    pub(super) fn drives(&self) -> Vec<DriveIndex> {
         let mut drives = self.entry.members.clone();
         if let Some((protection, _)) = self.entry.protected() {
             drives.extend(&protection.group);
@@ -77,7 +78,7 @@ impl Object {
     }
 
     /// Returns the pieces on a drive: its chunks in order, then its parity pieces.
-    pub(super) fn pieces(&self, drive: u16) -> Vec<Piece> {
+    pub(super) fn pieces(&self, drive: DriveIndex) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if let Some(member) = self.entry.members.iter().position(|member| *member == drive) {
             for run in self.layout.runs(member) {

@@ -60,8 +60,7 @@ async fn make(
     drive: &Rc<Drive>,
     stored: &mut Vec<Key>,
 ) -> Result<bool, Error> {
-    let index = u16::try_from(drive.index).expect("an array has at most 1024 drives");
-    let pieces = object.pieces(index);
+    let pieces = object.pieces(drive.index);
     let (mut maker, mut is_full) = (None, false);
     for id in object.identifiers() {
         let wrong = damaged(drive, id).await?;

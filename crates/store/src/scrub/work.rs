@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use csd_kernels::verify;
-use csd_reactor::{now, sleep_until};
+use csd_reactor::{now, sleep_until, transfer_time};
 
 use super::page::Lists;
 use super::pieces::{Batch, Name, Object, Piece};
@@ -14,7 +14,7 @@ use crate::array::Drive;
 use crate::in_place::{self, program_index};
 use crate::object::Error;
 use crate::pages::damaged;
-use crate::piece::{read_by, verified};
+use crate::piece::verified;
 
 /// Work of one drive.
 struct Work {
@@ -78,9 +78,9 @@ impl Work {
             found.chunks += batch.pieces.len() as u64 - parity;
             found.unknown += batch.pieces.iter().filter(|piece| piece.sum.is_none()).count() as u64;
             found.bytes += batch.bytes;
-            (self.limits.progress)(batch.bytes);
+            self.limits.progress.add(batch.bytes);
             if let Some(rate) = self.limits.bytes_per_s {
-                sleep_until(read_by(begin, batch.bytes, rate)).await;
+                sleep_until(begin + transfer_time(batch.bytes, rate)).await;
             }
         }
         Ok(())

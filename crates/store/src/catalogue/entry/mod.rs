@@ -12,11 +12,12 @@ mod wire;
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;
 
+use crate::array::{DRIVES_MAX, DriveIndex};
 use crate::layout::{self, DIMENSIONS_MAX, Layout, Parts, Spread};
 use protection::Header;
 use wire::{
     Cursor, LAYOUT_SPREAD, LAYOUT_WHOLE, encode_extents, encode_parts, kind_of, layout_code,
-    parse_extents, parse_parts, parse_sums, small, state_code, state_of,
+    length, parse_extents, parse_parts, parse_sums, state_code, state_of,
 };
 
 pub use protection::are_protected;
@@ -111,7 +112,7 @@ pub struct Entry {
     /// Parts of an object that is not spread; `None` in a staged entry.
     pub parts: Option<Parts>,
     /// Drives that hold chunks, as indices into the array.
-    pub members: Vec<u16>,
+    pub members: Vec<DriveIndex>,
     /// Location of the chunks.
     pub placement: Placement,
     /// BLAKE3 of the content; zeros when drives wrote the object and no host has read it.
@@ -151,8 +152,14 @@ impl Entry {
         }
     }
 
+    /// Returns the number of members, as layouts take it.
+    #[must_use]
+    pub fn member_count(&self) -> u16 {
+        u16::try_from(self.members.len()).expect("an array has at most 1024 drives")
+    }
+
     fn spread(&self) -> Spread {
-        let members = u16::try_from(self.members.len()).expect("checked when made");
+        let members = self.member_count();
         let (bytes, chunk_bytes, offset) = (self.bytes, self.chunk_bytes, self.offset);
         Spread { bytes, chunk_bytes, members, offset }
     }
@@ -213,9 +220,9 @@ impl Entry {
         let spread = if self.whole { LAYOUT_WHOLE } else { LAYOUT_SPREAD };
         out.push(self.parts.as_ref().map_or(spread, |parts| layout_code(parts.kind())));
         out.extend_from_slice(&self.offset.to_le_bytes());
-        out.extend_from_slice(&small(self.members.len()).to_le_bytes());
-        out.extend_from_slice(&small(self.shape.len()).to_le_bytes());
-        out.extend_from_slice(&small(self.name.len()).to_le_bytes());
+        out.extend_from_slice(&self.member_count().to_le_bytes());
+        out.extend_from_slice(&length(self.shape.len()).to_le_bytes());
+        out.extend_from_slice(&length(self.name.len()).to_le_bytes());
         out.extend_from_slice(&self.protection_header());
         out.extend_from_slice(&self.digest);
         debug_assert_eq!(out.len(), FIXED_BYTES);
@@ -276,7 +283,7 @@ impl Entry {
         let (members, dimensions, name_bytes) = (input.u16()?, input.u16()?, input.u16()?);
         let header = Header::parse(input.array()?, version == VERSION_WITH_SUMS)?;
         let digest = input.array()?;
-        let members = (0..members).map(|_| input.u16()).collect::<Result<Vec<_>, _>>()?;
+        let members = (0..members).map(|_| input.drive()).collect::<Result<Vec<_>, _>>()?;
         let shape = (0..dimensions).map(|_| input.u64()).collect::<Result<Vec<_>, _>>()?;
         let name = str::from_utf8(input.take(name_bytes.into())?)
             .map_err(|_| Malformed("name is not UTF-8"))?
@@ -359,7 +366,7 @@ impl Entry {
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Malformed("length of the name"));
         }
-        if self.shape.len() > DIMENSIONS_MAX || self.members.len() > layout::DRIVES_MAX {
+        if self.shape.len() > DIMENSIONS_MAX || self.members.len() > DRIVES_MAX {
             return Err(Malformed("too many dimensions or members"));
         }
         let mut once = self.members.clone();

@@ -7,9 +7,10 @@
 
 use csd_nvme::kv::Key;
 
-use super::wire::{Cursor, small};
+use super::wire::{Cursor, length};
 use super::{Entry, Malformed, ObjectId, State};
-use crate::layout::{self, DRIVES_MAX, Scheme, Stripes};
+use crate::array::{DRIVES_MAX, DriveIndex};
+use crate::layout::{self, Scheme, Stripes};
 
 /// Most pieces of a protected object, so that its entry stays below the largest value.
 pub const PIECES_MAX: u64 = 1 << 20;
@@ -33,7 +34,7 @@ pub struct Protection {
     /// Epoch in the names of the parity pieces; 0 stands for that of the entry itself.
     pub epoch: u64,
     /// Drives that may hold parity, as indices into the array; all members are among them.
-    pub group: Vec<u16>,
+    pub group: Vec<DriveIndex>,
     /// Parity; `None` while it is being written, and after it was removed.
     pub parity: Option<Parity>,
 }
@@ -184,7 +185,7 @@ impl Entry {
         let scheme = protection.scheme;
         header[0] = u8::try_from(scheme.data()).expect("at most 32");
         header[1] = u8::try_from(scheme.parity()).expect("at most 16");
-        header[2..4].copy_from_slice(&small(protection.group.len()).to_le_bytes());
+        header[2..4].copy_from_slice(&length(protection.group.len()).to_le_bytes());
         let parity = protection.parity.as_ref();
         let flags = [
             (HAS_PARITY, parity.is_some()),
@@ -294,7 +295,7 @@ impl Header {
     ) -> Result<Option<Protection>, Malformed> {
         let Some(scheme) = self.scheme else { return Ok(None) };
         let epoch = input.u64()?;
-        let group = (0..self.group).map(|_| input.u16()).collect::<Result<Vec<_>, _>>()?;
+        let group = (0..self.group).map(|_| input.drive()).collect::<Result<Vec<_>, _>>()?;
         let mut protection = Protection { scheme, epoch, group, parity: None };
         if self.flags & HAS_PARITY == 0 {
             return Ok(Some(protection));

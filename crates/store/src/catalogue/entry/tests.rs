@@ -18,7 +18,7 @@ struct Golden {
     chunk_bytes: u32,
     bytes: u64,
     offset: u16,
-    members: Vec<u16>,
+    members: Vec<DriveIndex>,
     digest: String,
     extents: Option<Vec<Extents>>,
     layout: Option<String>,
@@ -37,7 +37,7 @@ struct Golden {
 struct GoldenProtection {
     code: String,
     epoch: u64,
-    group: Vec<u16>,
+    group: Vec<DriveIndex>,
     sums: Option<Vec<u32>>,
     #[serde(default)]
     missing: Vec<(u32, usize)>,

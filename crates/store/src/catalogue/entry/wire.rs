@@ -1,6 +1,7 @@
 //! The pieces of an encoded entry: codes, extents, parts, and a cursor for parsing.
 
 use super::{Extents, Malformed, State};
+use crate::array::DriveIndex;
 use crate::layout::{Kind, Part, Parts};
 
 pub(super) const LAYOUT_SPREAD: u8 = 1;
@@ -42,8 +43,8 @@ pub(super) fn state_of(code: u8) -> Result<State, Malformed> {
     }
 }
 
-pub(super) fn small(length: usize) -> u16 {
-    u16::try_from(length).expect("names, shapes and members are limited where they come in")
+pub(super) fn length(count: usize) -> u16 {
+    u16::try_from(count).expect("names, shapes and members are limited where they come in")
 }
 
 pub(super) fn encode_extents(runs: &Extents, out: &mut Vec<u8>) {
@@ -96,7 +97,7 @@ pub(super) fn parse_parts(
     if chunk_bytes == 0 {
         return Err(Malformed("impossible layout"));
     }
-    let parts = Parts::new(kind, chunk_bytes, small(members), parts);
+    let parts = Parts::new(kind, chunk_bytes, length(members), parts);
     let parts = parts.map_err(|_| Malformed("number of chunks and size disagree"))?;
     parts.ok_or(Malformed("a part on no member"))
 }
@@ -128,6 +129,10 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(u8::from_le_bytes)
+    }
+
+    pub(super) fn drive(&mut self) -> Result<DriveIndex, Malformed> {
+        self.u16().map(DriveIndex::from)
     }
 
     pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
