@@ -13,7 +13,7 @@ use csd_reactor::{Class, join, spawn};
 use crate::epochs::Turn;
 use crate::error::{Access, MediaError};
 use crate::group::{Group, last_page};
-use crate::record::{PAGE_BYTES, Place};
+use crate::record::{PAGE_BYTES, SegmentRange};
 use crate::segments::{Need, is_cached};
 use crate::shard::{Append, Change, Location, Refused, Shard};
 
@@ -69,8 +69,8 @@ impl Shard {
             let append = queue.front().expect("asked with a queue");
             (append.footprint(), append.need())
         };
-        let place = self.segment_for(length, need).await?;
-        let mut group = Group::new(&self.segments, place, &self.tail.borrow());
+        let segment = self.segment_for(length, need).await?;
+        let mut group = Group::new(&self.segments, segment, &self.tail.borrow());
         let mut queue = self.queue.borrow_mut();
         while let Some(append) = queue.front() {
             if group.is_full() || !group.fits(append) {
@@ -144,7 +144,7 @@ impl Shard {
     }
 
     /// Writes the hint of a long group, and when it is due.
-    async fn announce(&self, group: &Group, long: Option<Place>) -> Result<(), MediaError> {
+    async fn announce(&self, group: &Group, long: Option<SegmentRange>) -> Result<(), MediaError> {
         if long.is_some() {
             self.tail.borrow_mut().long = long;
         }

@@ -33,7 +33,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         for (listed, pieces) in all {
             let is_listed = |piece: &Piece| {
                 let (_, _, id, start) = piece.spot.listed(object);
-                listed.place((id, start)).is_some()
+                listed.find((id, start)).is_some()
             };
             let wanted = |Piece { spot, bytes, sum, .. }| Wanted { spot, bytes, sum };
             let wanted = pieces.into_iter().filter(|piece| !is_listed(piece)).map(wanted);
