@@ -1,6 +1,10 @@
 //! Group commit: appends that arrive together are written by one write and one sync, or with a
 //! volatile cache by one write.
 //!
+//! A sync costs much more than the bytes of a record, so a shard that is syncing collects the
+//! appends that arrive meanwhile, and the next sync serves all of them (DeWitt et al.,
+//! "Implementation techniques for main memory database systems", 1984).
+//!
 //! The index changes only after that. Invariant: groups of a shard are strictly sequential, so
 //! nothing behind a torn group was acknowledged; with a volatile cache nothing behind the mark
 //! counts.

@@ -1,6 +1,10 @@
 //! [`AuthScheduler`]: fair scheduling of the modular powers of authentication. Strangers can ask
 //! for them, and one takes milliseconds.
 //!
+//! A token bucket of CPU time limits all of them together, and fair queueing by virtual time
+//! (Demers, Keshav, Shenker, "Analysis and simulation of a fair queueing algorithm", 1989) chooses
+//! the next one.
+//!
 //! A core computes one at a time, and together they take at most 1/`SHARE` of its time beyond
 //! `SAVED_NS_MAX` that was saved up. The next computation is that of the asker for whom least was
 //! computed lately, by address and group: hosts that ask for little are served between those that

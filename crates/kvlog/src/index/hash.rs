@@ -1,5 +1,10 @@
 //! [`Hash`]: an exact index of 24 bytes an entry.
 //!
+//! Entries are sorted by a permutation of the key, so that they spread evenly, and the permutation
+//! is inverted to list keys. Bits of the key that an entry's position implies are not stored:
+//! quotienting (Cleary, "Compact hash tables using bidirectional linear probing", 1984). In place
+//! of probing there are sorted blocks, as the leaves of a B+ tree.
+//!
 //! A key's first 8 permuted bits choose one of 256 partitions and are not stored. A partition is a
 //! list of blocks, a block a sorted array of at most [`BLOCK_ENTRIES_MAX`] entries. Invariants:
 //! no block is empty; every entry of a block is at or behind the block's `first` and before that of

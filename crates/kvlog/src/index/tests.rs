@@ -172,7 +172,7 @@ fn a_block_splits_in_halves_when_it_is_full() {
 }
 
 #[test]
-fn all_that_a_place_can_say_is_kept() {
+fn all_that_a_pointer_can_say_is_kept() {
     let mut index = Index::new(IndexKind::Hash);
     let key = Key::new(b"k").unwrap();
     for value_bytes in [None, Some(0), Some(1), Some(16 << 20)] {
