@@ -3,7 +3,7 @@
 #![no_main]
 
 use csd_kvlog::checkpoint::{Checkpoint, Decoded, Entries, Listing};
-use csd_kvlog::record::{Place, RecordHeader};
+use csd_kvlog::record::{SegmentRange, RecordHeader};
 use libfuzzer_sys::fuzz_target;
 
 const ROOM: u64 = 1 << 21;
@@ -29,12 +29,12 @@ fuzz_target!(|data: &[u8]| {
         csd_fuzz::sign(head, 4);
     }
     let sector = u32::from_le_bytes(head[52..56].try_into().unwrap());
-    let place = Place { offset: u64::from(sector) * 512, bytes: bytes.len() as u64 };
-    if let Some((checkpoint, list)) = Checkpoint::decode(&bytes, 7, place) {
-        assert!(checkpoint.previous.is_none_or(|previous| previous.end() <= place.offset));
+    let range = SegmentRange { offset: u64::from(sector) * 512, bytes: bytes.len() as u64 };
+    if let Some((checkpoint, list)) = Checkpoint::decode(&bytes, 7, range) {
+        assert!(checkpoint.previous.is_none_or(|previous| previous.end() <= range.offset));
         let again = [checkpoint.encode(7).as_bytes(), list].concat();
-        let place = Place { bytes: again.len() as u64, ..place };
-        assert_eq!(Checkpoint::decode(&again, 7, place), Some((checkpoint, list)));
+        let range = SegmentRange { bytes: again.len() as u64, ..range };
+        assert_eq!(Checkpoint::decode(&again, 7, range), Some((checkpoint, list)));
         let mut entries = Entries::new(list);
         let records: Vec<_> = entries.by_ref().collect();
         let mut listing = Listing::default();

@@ -10,7 +10,7 @@ use csd_kvlog::check::check;
 use csd_kvlog::checkpoint::{Checkpoint, Listing};
 use csd_kvlog::format::{SHARDS as SHARDS_OF_A_DRIVE, VERSION};
 use csd_kvlog::media::Media;
-use csd_kvlog::record::{Place, RecordHeader};
+use csd_kvlog::record::{RecordHeader, SegmentRange};
 use csd_kvlog::recover::{Found, survey};
 use csd_kvlog::segments::Segments;
 use csd_kvlog::walk::Step;
@@ -172,7 +172,7 @@ async fn rewrite(media: &Media, segments: &Segments, found: &Found) -> (u64, u64
                 let written = read(offset, RecordHeader::SIZE + listing.bytes.len()).await;
                 let header = again.encode(found.sequence);
                 assert!([header.as_bytes(), &listing.bytes[..]].concat() == written, "at {offset}");
-                last = Some(Place { offset, bytes: checkpoint.footprint() });
+                last = Some(SegmentRange { offset, bytes: checkpoint.footprint() });
                 listing = Listing::default();
                 checkpoints += 1;
             }
@@ -180,11 +180,11 @@ async fn rewrite(media: &Media, segments: &Segments, found: &Found) -> (u64, u64
             other => panic!("{other:?}"),
         }
     }
-    if let Some(place) = found.checkpoint(segments) {
-        let again = Checkpoint::new(&listing.bytes, place.offset, last, true);
-        let written = read(place.offset, usize::try_from(place.bytes).unwrap()).await;
+    if let Some(range) = found.checkpoint(segments) {
+        let again = Checkpoint::new(&listing.bytes, range.offset, last, true);
+        let written = read(range.offset, usize::try_from(range.bytes).unwrap()).await;
         let header = again.encode(found.sequence);
-        assert!([header.as_bytes(), &listing.bytes[..]].concat() == written, "{place:?}");
+        assert!([header.as_bytes(), &listing.bytes[..]].concat() == written, "{range:?}");
         checkpoints += 1;
     }
     (records, checkpoints)

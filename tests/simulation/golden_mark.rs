@@ -10,7 +10,7 @@ use csd_kvlog::check::check;
 use csd_kvlog::format::{self, VERSION};
 use csd_kvlog::mark::{MARK_OFFSETS, Mark, Position};
 use csd_kvlog::media::Media;
-use csd_kvlog::record::{Place, SECTOR_BYTES};
+use csd_kvlog::record::{SECTOR_BYTES, SegmentRange};
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 
@@ -60,7 +60,7 @@ async fn life(core: Rc<Core>) {
 /// number, the sequence, the sector of the end, and the checkpoint's sector and bytes.
 fn to_text(mark: &Mark) -> String {
     let line = |(shard, at): (usize, &Position)| {
-        let (sector, bytes) = Place::fields(at.checkpoint);
+        let (sector, bytes) = SegmentRange::fields(at.checkpoint);
         format!("{shard} {} {} {sector} {bytes}\n", at.sequence, at.end / SECTOR_BYTES)
     };
     let with_log = mark.positions.iter().enumerate().filter(|(_, at)| at.sequence > 0);
@@ -78,7 +78,7 @@ fn of_text(text: &str) -> Mark {
                 mark.positions[usize::try_from(shard).unwrap()] = Position {
                     sequence,
                     end: end_sector * SECTOR_BYTES,
-                    checkpoint: Place::of(sector, bytes),
+                    checkpoint: SegmentRange::of(sector, bytes),
                 };
             }
             _ => panic!("{line}"),

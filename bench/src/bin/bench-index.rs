@@ -17,7 +17,7 @@ use csd_bench::timing::cpu_ns;
 use csd_kernels::kernel::mix;
 use csd_kvlog::IndexKind;
 use csd_kvlog::format::SHARDS;
-use csd_kvlog::index::{Index, Place};
+use csd_kvlog::index::{Index, RecordPointer};
 use csd_kvlog::shard_of;
 use csd_nvme::kv::Key;
 
@@ -33,26 +33,26 @@ fn key(number: u64) -> Key {
     Key::new(&bytes.to_be_bytes()).expect("16 bytes")
 }
 
-fn place(number: u64) -> Place {
-    Place { record: number, value_bytes: Some(100) }
+fn pointer(number: u64) -> RecordPointer {
+    RecordPointer { record: number, value_bytes: Some(100) }
 }
 
 /// A structure of one shard.
 trait Structure {
-    fn get(&self, key: &Key) -> Option<Place>;
-    fn insert(&mut self, key: Key, place: Place);
+    fn get(&self, key: &Key) -> Option<RecordPointer>;
+    fn insert(&mut self, key: Key, pointer: RecordPointer);
     fn remove(&mut self, key: &Key);
     /// Returns the number of keys behind a key, at most a page.
     fn page(&self, from: Key) -> usize;
 }
 
 impl Structure for Index {
-    fn get(&self, key: &Key) -> Option<Place> {
+    fn get(&self, key: &Key) -> Option<RecordPointer> {
         self.get(key)
     }
 
-    fn insert(&mut self, key: Key, place: Place) {
-        self.insert(key, place);
+    fn insert(&mut self, key: Key, pointer: RecordPointer) {
+        self.insert(key, pointer);
     }
 
     fn remove(&mut self, key: &Key) {
@@ -64,13 +64,13 @@ impl Structure for Index {
     }
 }
 
-impl Structure for BTreeMap<Key, Place> {
-    fn get(&self, key: &Key) -> Option<Place> {
+impl Structure for BTreeMap<Key, RecordPointer> {
+    fn get(&self, key: &Key) -> Option<RecordPointer> {
         self.get(key).copied()
     }
 
-    fn insert(&mut self, key: Key, place: Place) {
-        self.insert(key, place);
+    fn insert(&mut self, key: Key, pointer: RecordPointer) {
+        self.insert(key, pointer);
     }
 
     fn remove(&mut self, key: &Key) {
@@ -102,15 +102,15 @@ impl Hasher for Words {
     }
 }
 
-type Table = HashMap<Key, Place, BuildHasherDefault<Words>>;
+type Table = HashMap<Key, RecordPointer, BuildHasherDefault<Words>>;
 
 impl Structure for Table {
-    fn get(&self, key: &Key) -> Option<Place> {
+    fn get(&self, key: &Key) -> Option<RecordPointer> {
         self.get(key).copied()
     }
 
-    fn insert(&mut self, key: Key, place: Place) {
-        self.insert(key, place);
+    fn insert(&mut self, key: Key, pointer: RecordPointer) {
+        self.insert(key, pointer);
     }
 
     fn remove(&mut self, key: &Key) {
@@ -145,7 +145,7 @@ fn measure<S: Structure>(
     let before = resident_bytes()?;
     let insert = mean_ns(keys, |number| {
         let key = key(number);
-        shards[shard(&key)].insert(key, place(number));
+        shards[shard(&key)].insert(key, pointer(number));
     });
     let bytes = (resident_bytes()? - before) as f64 / keys as f64;
     let any = |step: u64| key(mix(step) % keys);
@@ -156,7 +156,7 @@ fn measure<S: Structure>(
     });
     let overwrite = mean_ns(steps, |step| {
         let key = any(step);
-        shards[shard(&key)].insert(key, place(step));
+        shards[shard(&key)].insert(key, pointer(step));
     });
     let mut listed = 0;
     let page = mean_ns(steps / PAGE_KEYS as u64, |step| {
@@ -184,7 +184,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match name.as_str() {
             "hash" => drop(measure(name, keys, || Index::new(IndexKind::Hash))?),
             "ordered" => drop(measure(name, keys, || Index::new(IndexKind::Ordered))?),
-            "BTreeMap" => drop(measure(name, keys, BTreeMap::<Key, Place>::new)?),
+            "BTreeMap" => drop(measure(name, keys, BTreeMap::<Key, RecordPointer>::new)?),
             _ => drop(measure(name, keys, Table::default)?),
         }
         return Ok(());

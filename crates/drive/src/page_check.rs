@@ -29,8 +29,8 @@ pub(crate) struct Differing {
     pub bytes: u64,
 }
 
-/// Place that is read.
-enum Place<'a> {
+/// Reader of a piece.
+enum PieceReader<'a> {
     Value(Value),
     Blocks { block: &'a Block, start: u64 },
 }
@@ -50,7 +50,7 @@ pub(crate) async fn compare(
 ) -> Result<Differing, Status> {
     let mut found = Differing { first: NONE, count: 0, bytes: 0 };
     let Some((piece, sums)) = list.piece(piece) else { return Ok(found) };
-    let place = match list.kind {
+    let reader = match list.kind {
         LocationKind::VALUE => {
             let number = u32::try_from(piece.start).map_err(|_| Status::SOURCE_MISSING)?;
             let key = chunk_key(&list.object, number);
@@ -58,11 +58,11 @@ pub(crate) async fn compare(
             if value.bytes() != piece.bytes {
                 return Err(Status::SOURCE_MISSING);
             }
-            Place::Value(value)
+            PieceReader::Value(value)
         }
         _ => {
             let start = check_blocks(block, list.nsid, piece.start, piece.bytes)?;
-            Place::Blocks { block, start }
+            PieceReader::Blocks { block, start }
         }
     };
     let page_bytes = list.page_bytes;
@@ -70,7 +70,7 @@ pub(crate) async fn compare(
     let mut page = from;
     while let Some(begin) = page.checked_mul(page_bytes).filter(|begin| *begin < piece.bytes) {
         let length = (piece.bytes - begin).min(at_once * page_bytes);
-        let bytes = place.read(begin, length).await?;
+        let bytes = reader.read(begin, length).await?;
         found.bytes += u64::from(length);
         let work = move || verify::checksums(Plan::sequential(page_bytes), &bytes);
         // The simulated clock is charged 10 GB/s, as of other programs.
@@ -87,7 +87,7 @@ pub(crate) async fn compare(
     Ok(found)
 }
 
-impl Place<'_> {
+impl PieceReader<'_> {
     /// Reads bytes of the piece from byte `begin` on.
     async fn read(&self, begin: u32, length: u32) -> Result<Buffer, Status> {
         match self {

@@ -1,11 +1,12 @@
-//! [`Throttle`]: delays answers as a model of another device says.
+//! [`Throttle`]: a model of a slower device, which delays each answer until that device would have
+//! sent it.
 //!
-//! A throttled drive does its usual work, and answers when the device would have answered. Each
-//! direction of transfers is a server that takes one command after another at the device's
-//! bandwidth, and executions are a third one. A device that is faster than the drive cannot be
-//! modelled. Each side has its own link: what the drive's operating system moves does not delay
-//! hosts. Time is the reactor's, so that a simulation delays alike. Invariant: reservations of a
-//! server do not overlap.
+//! Each direction of transfers is a queue with one server, which takes one command after another at
+//! the device's bandwidth: a leaky bucket (Turner, "New directions in communications", 1986)
+//! without bursts, not a token bucket. Executions are a third queue. A device that is faster than
+//! the drive cannot be modelled. Each side has its own link: what the drive's operating system
+//! moves does not delay hosts. Time is the reactor's, so that a simulation delays alike. Invariant:
+//! reservations of a server do not overlap.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
-//! Waits for an address or a medium that another process has.
+//! Waits for an address or a medium that another process still uses.
 //!
-//! The kernel closes the sockets and files of a killed process some time after its end, so a drive
-//! that is started again at once can meet what its predecessor had.
+//! The kernel closes the sockets and files of a killed process some time after its end. So a drive
+//! that is restarted at once may find those of its predecessor in use.
 
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -42,7 +42,7 @@ pub use handle::Handle;
 pub use kv::Kv;
 pub use memory::Memory;
 pub use options::Options;
-pub use program::Place;
+pub use program::ProgramSlot;
 
 pub use csd_nvme::auth::{Secret, Secrets};
 pub use csd_nvme::discovery::DiscoveryRecord;

@@ -20,7 +20,7 @@ const LIST_BYTES_MAX: usize =
 
 /// Index and identity of a program in a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ProgramSlot {
     /// Program index.
     pub index: u16,
     /// Program type.
@@ -35,14 +35,14 @@ impl Compute {
     /// # Errors
     /// [`Error::Misuse`] if it is empty or of 4 GiB; [`Error::Status`] if the drive refuses it;
     /// else any of a command's.
-    pub async fn load(&self, place: Place, bytes: &[u8]) -> Result<(), Error> {
+    pub async fn load(&self, slot: ProgramSlot, bytes: &[u8]) -> Result<(), Error> {
         let size = u32::try_from(bytes.len()).ok().filter(|size| *size > 0);
         let size = size.ok_or_else(|| {
             let reason = format!("a program has 1 byte to 4 GiB, not {}", bytes.len());
             self.controller().misuse(reason)
         })?;
         let most = LOAD_BYTES_MAX.min(self.controller().transfer_bytes_max());
-        let Place { index, ptype, pid } = place;
+        let ProgramSlot { index, ptype, pid } = slot;
         let mut offset = 0;
         for chunk in bytes.chunks(most as usize) {
             let bytes = u32::try_from(chunk.len()).expect("at most a part");

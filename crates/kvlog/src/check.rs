@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::{self, FEATURE_MARK, SHARDS, Superblock};
 use crate::mark::Mark;
 use crate::media::Media;
-use crate::record::{EntryKey, Place, RECORDS_OFFSET, Record};
+use crate::record::{EntryKey, RECORDS_OFFSET, Record, SegmentRange};
 use crate::recover::by_checkpoints::load;
 use crate::recover::by_mark;
 use crate::recover::{Found, check_seals};
@@ -67,7 +67,7 @@ struct Lists {
     // All records, and those since the last checkpoint.
     all: Listing,
     since: Listing,
-    last: Option<Place>,
+    last: Option<SegmentRange>,
     // True if a place had no record: the lists may have the one that was there.
     is_broken: bool,
 }
@@ -91,7 +91,7 @@ impl Lists {
         let follows =
             self.is_broken || checkpoint.previous.is_none() || checkpoint.previous == self.last;
         self.since = Listing::default();
-        self.last = Some(Place { offset: at, bytes: checkpoint.footprint() });
+        self.last = Some(SegmentRange { offset: at, bytes: checkpoint.footprint() });
         match (list, is_right && follows) {
             (None, _) => Err(format!("checkpoint at {at} (checksum)")),
             (Some(_), false) => Err(format!("checkpoint at {at} lists other records")),
@@ -220,19 +220,19 @@ impl Checker<'_> {
                 }
             }
         }
-        if let Some(place) = segment.checkpoint(&self.segments) {
-            self.named_checkpoint(segment, place, lists).await;
+        if let Some(range) = segment.checkpoint(&self.segments) {
+            self.named_checkpoint(segment, range, lists).await;
         }
     }
 
     /// Checks the checkpoint that a seal or a hint names.
-    async fn named_checkpoint(&mut self, segment: &Found, place: Place, mut lists: Lists) {
-        let compared = match load(self.media, &self.segments, segment, place).await {
-            None => Err(format!("checkpoint at {} (checksum)", place.offset)),
+    async fn named_checkpoint(&mut self, segment: &Found, range: SegmentRange, mut lists: Lists) {
+        let compared = match load(self.media, &self.segments, segment, range).await {
+            None => Err(format!("checkpoint at {} (checksum)", range.offset)),
             Some(loaded) if loaded.header.is_final => {
                 let mut listing = Listing::default();
                 loaded.records.iter().for_each(|it| listing.add(it.offset, &it.record()));
-                lists.compare(place.offset, &loaded.header, Some(&listing.bytes))
+                lists.compare(range.offset, &loaded.header, Some(&listing.bytes))
             }
             // It was compared among the records.
             Some(_) => Ok(()),

@@ -10,8 +10,8 @@
 use csd_nvme::kv::Key;
 
 use crate::record::{
-    EntryKey, KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, KIND_TOMBSTONE, KIND_VALUE, Place,
-    RECORD_ALIGNMENT, Record, RecordHeader, SECTOR_BYTES, footprint,
+    EntryKey, KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, KIND_TOMBSTONE, KIND_VALUE, RECORD_ALIGNMENT,
+    Record, RecordHeader, SECTOR_BYTES, SegmentRange, footprint,
 };
 
 /// Most bytes of an entry: flags, key, nsid, length, gap and commit number.
@@ -27,7 +27,7 @@ const KEY_LENGTH: u8 = 0x0F;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Checkpoint before this one in the segment.
-    pub previous: Option<Place>,
+    pub previous: Option<SegmentRange>,
     /// Length of the list in bytes.
     pub list_bytes: u32,
     /// CRC-32C of the list.
@@ -40,7 +40,7 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Makes the header of a list.
-    pub fn new(list: &[u8], offset: u64, previous: Option<Place>, is_final: bool) -> Self {
+    pub fn new(list: &[u8], offset: u64, previous: Option<SegmentRange>, is_final: bool) -> Self {
         let list_bytes = u32::try_from(list.len()).expect("shorter than a segment");
         let sector = u32::try_from(offset / SECTOR_BYTES).expect("a segment has few sectors");
         let list_checksum = crc32c::crc32c(list);
@@ -56,7 +56,7 @@ impl Checkpoint {
     pub fn encode(&self, sequence: u64) -> RecordHeader {
         let mut header = RecordHeader::zeroed();
         header.set_kind(if self.is_final { KIND_FINAL_CHECKPOINT } else { KIND_CHECKPOINT });
-        let (sector, bytes) = Place::fields(self.previous);
+        let (sector, bytes) = SegmentRange::fields(self.previous);
         header.set_commit(u64::from(bytes) << 32 | u64::from(sector));
         header.set_value_bytes(self.list_bytes).set_value_checksum(self.list_checksum);
         header.set_group(self.sector);
@@ -70,7 +70,7 @@ impl Checkpoint {
             u32::from_le_bytes(previous[at..at + 4].try_into().expect("four of eight bytes"))
         };
         Self {
-            previous: Place::of(field(0), field(4)),
+            previous: SegmentRange::of(field(0), field(4)),
             list_bytes: header.value_bytes(),
             list_checksum: header.value_checksum(),
             sector: header.group(),
@@ -78,16 +78,16 @@ impl Checkpoint {
         }
     }
 
-    /// Decodes the checkpoint at a place, header and list; `None` when it is not whole.
-    pub fn decode(bytes: &[u8], sequence: u64, place: Place) -> Option<(Self, &[u8])> {
+    /// Decodes the checkpoint in a range, header and list; `None` when it is not whole.
+    pub fn decode(bytes: &[u8], sequence: u64, range: SegmentRange) -> Option<(Self, &[u8])> {
         let header = RecordHeader::checked(bytes, sequence)?;
         let checkpoint = Self::of(&header);
         let list = bytes.get(RecordHeader::SIZE..)?.get(..checkpoint.list_bytes as usize)?;
         let is_right = matches!(header.kind(), KIND_CHECKPOINT | KIND_FINAL_CHECKPOINT)
-            && u64::from(checkpoint.sector) * SECTOR_BYTES == place.offset
+            && u64::from(checkpoint.sector) * SECTOR_BYTES == range.offset
             && crc32c::crc32c(list) == checkpoint.list_checksum
             // Pointers lead backwards, so that they end.
-            && checkpoint.previous.is_none_or(|previous| previous.end() <= place.offset);
+            && checkpoint.previous.is_none_or(|previous| previous.end() <= range.offset);
         is_right.then_some((checkpoint, list))
     }
 }
@@ -363,19 +363,19 @@ mod tests {
     fn every_flipped_bit_of_a_checkpoint_is_noticed() {
         let mut listing = Listing::default();
         listing.add(8192, &record(b"key", 9, Some(100)));
-        let previous = Some(Place { offset: 8192, bytes: 128 });
+        let previous = Some(SegmentRange { offset: 8192, bytes: 128 });
         let checkpoint = Checkpoint::new(&listing.bytes, 16384, previous, false);
         let mut bytes = checkpoint.encode(5).as_bytes().to_vec();
         bytes.extend_from_slice(&listing.bytes);
-        let place = Place { offset: 16384, bytes: checkpoint.footprint() };
-        let decoded = Checkpoint::decode(&bytes, 5, place);
+        let range = SegmentRange { offset: 16384, bytes: checkpoint.footprint() };
+        let decoded = Checkpoint::decode(&bytes, 5, range);
         assert_eq!(decoded, Some((checkpoint, &listing.bytes[..])));
-        assert_eq!(Checkpoint::decode(&bytes, 6, place), None, "another life");
-        let elsewhere = Place { offset: 8192, ..place };
+        assert_eq!(Checkpoint::decode(&bytes, 6, range), None, "another life");
+        let elsewhere = SegmentRange { offset: 8192, ..range };
         assert_eq!(Checkpoint::decode(&bytes, 5, elsewhere), None, "another place");
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Checkpoint::decode(&bytes, 5, place), None, "bit {bit}");
+            assert_eq!(Checkpoint::decode(&bytes, 5, range), None, "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }

@@ -1,12 +1,17 @@
 //! Cleaning (garbage collection): moves the current records out of a segment and frees it.
 //!
+//! A log never overwrites, so the space of superseded records comes back only in whole segments.
+//! This is the cleaning of a log-structured file system (Rosenblum and Ousterhout, "The design and
+//! implementation of a log-structured file system", 1992). The choice is their greedy policy: the
+//! segment that gives back most, if that is worth the copying. A segment's age, the other term of
+//! their cost-benefit policy, does not count.
+//!
 //! Records are moved in batches, each one group commit, so that they lie close together afterwards.
 //! Invariants: a moved record keeps its commit number; a tombstone is dropped only with the oldest
 //! segment of its shard, because older segments may hold the record that it deletes; a segment
 //! becomes free only when what replaced its records is durable, its header is durably removed, and
-//! it has no reader. A reader may take
-//! arbitrarily long, if its host takes no data: cleaning does not wait for one, it chooses another
-//! segment.
+//! it has no reader. A reader may take arbitrarily long, if its host takes no data: cleaning does
+//! not wait for one, it chooses another segment.
 
 use std::rc::Rc;
 

@@ -1,6 +1,10 @@
 //! Group commit: appends that arrive together are written by one write and one sync, or with a
 //! volatile cache by one write.
 //!
+//! A sync costs much more than the bytes of a record, so a shard that is syncing collects the
+//! appends that arrive meanwhile, and the next sync serves all of them (DeWitt et al.,
+//! "Implementation techniques for main memory database systems", 1984).
+//!
 //! The index changes only after that. Invariant: groups of a shard are strictly sequential, so
 //! nothing behind a torn group was acknowledged; with a volatile cache nothing behind the mark
 //! counts.
@@ -13,7 +17,7 @@ use csd_reactor::{Class, join, spawn};
 use crate::epochs::Turn;
 use crate::error::{Access, MediaError};
 use crate::group::{Group, last_page};
-use crate::record::{PAGE_BYTES, Place};
+use crate::record::{PAGE_BYTES, SegmentRange};
 use crate::segments::{Need, is_cached};
 use crate::shard::{Append, Change, Location, Refused, Shard};
 
@@ -69,8 +73,8 @@ impl Shard {
             let append = queue.front().expect("asked with a queue");
             (append.footprint(), append.need())
         };
-        let place = self.segment_for(length, need).await?;
-        let mut group = Group::new(&self.segments, place, &self.tail.borrow());
+        let segment = self.segment_for(length, need).await?;
+        let mut group = Group::new(&self.segments, segment, &self.tail.borrow());
         let mut queue = self.queue.borrow_mut();
         while let Some(append) = queue.front() {
             if group.is_full() || !group.fits(append) {
@@ -144,7 +148,7 @@ impl Shard {
     }
 
     /// Writes the hint of a long group, and when it is due.
-    async fn announce(&self, group: &Group, long: Option<Place>) -> Result<(), MediaError> {
+    async fn announce(&self, group: &Group, long: Option<SegmentRange>) -> Result<(), MediaError> {
         if long.is_some() {
             self.tail.borrow_mut().long = long;
         }

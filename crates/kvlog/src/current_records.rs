@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use csd_nvme::kv::Key;
 
-use crate::index::{Index, Page, Place};
+use crate::index::{Index, Page, RecordPointer};
 use crate::record::{EntryKey, RECORD_ALIGNMENT};
 use crate::shard::{Location, Shard};
 
@@ -19,22 +19,22 @@ impl Shard {
 
     /// Returns the location of a key's newest record, which may be a tombstone.
     pub(crate) fn newest(&self, (nsid, key): &EntryKey) -> Option<Location> {
-        let place = self.index.borrow().get(nsid)?.get(key)?;
-        Some(self.location(place))
+        let pointer = self.index.borrow().get(nsid)?.get(key)?;
+        Some(self.location(pointer))
     }
 
-    pub(crate) fn location(&self, place: Place) -> Location {
-        let (at, segment_bytes) = (place.record * RECORD_ALIGNMENT, self.segments.segment_bytes);
+    pub(crate) fn location(&self, pointer: RecordPointer) -> Location {
+        let (at, segment_bytes) = (pointer.record * RECORD_ALIGNMENT, self.segments.segment_bytes);
         Location {
             segment: u32::try_from(at / segment_bytes).expect("the log has 2^32 segments at most"),
             offset: at % segment_bytes,
-            value_bytes: place.value_bytes,
+            value_bytes: pointer.value_bytes,
         }
     }
 
-    pub(crate) fn place(&self, location: &Location) -> Place {
+    pub(crate) fn pointer(&self, location: &Location) -> RecordPointer {
         let at = u64::from(location.segment) * self.segments.segment_bytes + location.offset;
-        Place { record: at / RECORD_ALIGNMENT, value_bytes: location.value_bytes }
+        RecordPointer { record: at / RECORD_ALIGNMENT, value_bytes: location.value_bytes }
     }
 
     /// Returns the next keys of a namespace in the order of its index, at most `keys_max`, after a
@@ -50,7 +50,7 @@ impl Shard {
             let mut index = self.index.borrow_mut();
             let of_namespace = || Index::new(self.segments.index_kind(key.0));
             let index = index.entry(key.0).or_insert_with(of_namespace);
-            index.insert(key.1, self.place(&location))
+            index.insert(key.1, self.pointer(&location))
         };
         let space = self.segments.space(location.value_bytes);
         if let Some(segment) = self.owned.borrow_mut().get_mut(&location.segment) {

@@ -1,5 +1,10 @@
 //! [`Epochs`]: the order of changes over all shards of a drive with a volatile cache.
 //!
+//! Shards write their logs independently, and a power cut may keep a later change of one shard and
+//! lose an earlier one of another. Epochs make them durable together: group commit over several
+//! logs by epochs, as in Silo (Tu et al., "Speedy transactions in multicore in-memory databases",
+//! 2013).
+//!
 //! A group of records belongs to the epoch in which its write begins. An epoch is kept or lost as a
 //! whole. Its changes are *outstanding* until their commands are answered. Invariants: an answer of
 //! an epoch is held until no change of the one before is outstanding; an epoch ends only when no

@@ -12,7 +12,7 @@ use csd_reactor::Buffer;
 
 use crate::checkpoint::{Checkpoint, ENTRY_BYTES_MAX, Listing};
 use crate::hint::SHORT_GROUP_BYTES;
-use crate::record::{EntryKey, PAGE_BYTES, Place, RECORD_ALIGNMENT, Record, RecordHeader};
+use crate::record::{EntryKey, PAGE_BYTES, RECORD_ALIGNMENT, Record, RecordHeader, SegmentRange};
 use crate::segment_tail::{SegmentTail, final_bytes};
 use crate::segments::Segments;
 use crate::shard::{Append, Change, Location};
@@ -43,7 +43,7 @@ pub(crate) struct Group {
     /// Bytes of values that hosts store with it.
     pub stored: u64,
     /// Checkpoint with which it begins.
-    pub checkpoint: Option<Place>,
+    pub checkpoint: Option<SegmentRange>,
     /// List of its records, for the next checkpoint.
     pub listing: Listing,
     // Bytes of the page before its start, which are written again as they are.
@@ -94,7 +94,7 @@ impl Group {
         let header = checkpoint.encode(self.sequence);
         let footprint = usize::try_from(checkpoint.footprint()).expect("it fits its segment");
         self.push(&header, vec![Buffer::from_slice(list)], footprint);
-        self.checkpoint = Some(Place { offset: self.end, bytes: checkpoint.footprint() });
+        self.checkpoint = Some(SegmentRange { offset: self.end, bytes: checkpoint.footprint() });
         self.end += checkpoint.footprint();
         (self.listing, self.listed) = (Listing::default(), 0);
     }
@@ -116,11 +116,11 @@ impl Group {
         self.changed.contains(key)
     }
 
-    /// Returns its place if it must be announced.
-    pub(crate) fn long(&self) -> Option<Place> {
+    /// Returns its range if it must be announced.
+    pub(crate) fn long(&self) -> Option<SegmentRange> {
         let bytes = self.filled() - self.start;
         let is_long = self.has_checkpoints && bytes > SHORT_GROUP_BYTES;
-        is_long.then_some(Place { offset: self.start, bytes })
+        is_long.then_some(SegmentRange { offset: self.start, bytes })
     }
 
     /// Returns the offset at which the next group begins.

@@ -6,7 +6,7 @@
 
 use csd_nvme::layout;
 
-use crate::record::{PAGE_BYTES, Place, RECORDS_OFFSET, SECTOR_BYTES};
+use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, SegmentRange};
 
 /// Offset of a segment's hint.
 pub const HINT_OFFSET: u64 = PAGE_BYTES + SECTOR_BYTES;
@@ -44,9 +44,9 @@ pub struct Hint {
     /// Offset behind the last durable group.
     pub durable_bytes: u64,
     /// Last durable checkpoint.
-    pub checkpoint: Option<Place>,
+    pub checkpoint: Option<SegmentRange>,
     /// Last group of more than [`SHORT_GROUP_BYTES`], durable or about to be written.
-    pub long: Option<Place>,
+    pub long: Option<SegmentRange>,
 }
 
 impl Hint {
@@ -54,9 +54,9 @@ impl Hint {
     pub fn encode(&self, sequence: u64) -> SegmentHint {
         let mut hint = SegmentHint::zeroed();
         hint.set_magic(HINT_MAGIC).set_sequence(sequence).set_durable_bytes(self.durable_bytes);
-        let (sector, bytes) = Place::fields(self.checkpoint);
+        let (sector, bytes) = SegmentRange::fields(self.checkpoint);
         hint.set_checkpoint_sector(sector).set_checkpoint_bytes(bytes);
-        let (sector, bytes) = Place::fields(self.long);
+        let (sector, bytes) = SegmentRange::fields(self.long);
         hint.set_long_sector(sector).set_long_bytes(bytes);
         let checksum = crc32c::crc32c(hint.as_bytes());
         hint.set_checksum(checksum);
@@ -69,13 +69,13 @@ impl Hint {
         let mut unsigned = hint;
         unsigned.set_checksum(0);
         let durable_bytes = hint.durable_bytes();
-        let checkpoint = Place::of(hint.checkpoint_sector(), hint.checkpoint_bytes());
+        let checkpoint = SegmentRange::of(hint.checkpoint_sector(), hint.checkpoint_bytes());
         let valid = hint.magic() == HINT_MAGIC
             && hint.checksum() == crc32c::crc32c(unsigned.as_bytes())
             && hint.sequence() == sequence
             && (RECORDS_OFFSET..=segment_bytes).contains(&durable_bytes)
-            && checkpoint.is_none_or(|place| place.end() <= durable_bytes);
-        let long = Place::of(hint.long_sector(), hint.long_bytes());
+            && checkpoint.is_none_or(|range| range.end() <= durable_bytes);
+        let long = SegmentRange::of(hint.long_sector(), hint.long_bytes());
         valid.then_some(Self { durable_bytes, checkpoint, long })
     }
 }
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn hints_round_trip_and_every_bit_is_guarded() {
-        let checkpoint = Some(Place { offset: 8192, bytes: 640 });
-        let long = Some(Place { offset: 10240, bytes: 40_960 });
+        let checkpoint = Some(SegmentRange { offset: 8192, bytes: 640 });
+        let long = Some(SegmentRange { offset: 10240, bytes: 40_960 });
         let hint = Hint { durable_bytes: 51_200, checkpoint, long };
         let mut bytes = *hint.encode(4).as_bytes();
         assert_eq!(Hint::decode(&bytes, 4, 1 << 20), Some(hint));

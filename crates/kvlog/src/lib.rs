@@ -1,13 +1,17 @@
 //! kv namespaces: Store, Retrieve, Exist, Delete and List over a log of 16 shards.
 //!
+//! A log-structured store: changes are appended to a log on the medium, and an index in memory says
+//! where the newest record of each key is, as in Bitcask (Sheehy and Smith 2010). So a Store is one
+//! sequential write, and a Retrieve at most one read.
+//!
 //! A key's shard is fixed by a hash of namespace and key; shard s belongs to core s mod cores. A
 //! read asks the owner for the location and reads the value on its own core; a write sends its
 //! payload to the owner's core.
 //!
 //! Invariants: a Store is answered when it is durable, or with a volatile cache when it is written
-//! and its turn has come; a value read is the one that was current at
-//! some moment of the read, whole, and its checksum held; List's order is that of the namespace's
-//! index, whatever the number of cores.
+//! and its turn has come; a value read is the one that was current at some moment of the read,
+//! whole, and its checksum held; List's order is that of the namespace's index, whatever the number
+//! of cores.
 
 mod capacity;
 mod change;

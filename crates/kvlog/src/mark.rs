@@ -11,7 +11,7 @@ use csd_reactor::{Buffer, join};
 use crate::error::MediaError;
 use crate::format::{PAGE_BYTES, SETTINGS_OFFSETS, SHARDS};
 use crate::media::Media;
-use crate::record::{Place, SECTOR_BYTES};
+use crate::record::{SECTOR_BYTES, SegmentRange};
 
 /// Offsets of the two copies, 64 KiB behind the pages of settings.
 pub const MARK_OFFSETS: [u64; 2] =
@@ -57,7 +57,7 @@ pub struct Position {
     /// Offset in it behind the last group.
     pub end: u64,
     /// Last checkpoint before the end.
-    pub checkpoint: Option<Place>,
+    pub checkpoint: Option<SegmentRange>,
 }
 
 impl Position {
@@ -86,7 +86,7 @@ impl Mark {
             let mut entry = Entry::zeroed();
             let end =
                 u32::try_from(position.end / SECTOR_BYTES).expect("a segment has few sectors");
-            let (sector, length) = Place::fields(position.checkpoint);
+            let (sector, length) = SegmentRange::fields(position.checkpoint);
             entry.set_sequence(position.sequence).set_end_sector(end);
             entry.set_checkpoint_sector(sector).set_checkpoint_bytes(length);
             bytes.extend_from_slice(entry.as_bytes());
@@ -114,7 +114,7 @@ impl Mark {
             *position = Position {
                 sequence: entry.sequence(),
                 end: u64::from(entry.end_sector()) * SECTOR_BYTES,
-                checkpoint: Place::of(entry.checkpoint_sector(), entry.checkpoint_bytes()),
+                checkpoint: SegmentRange::of(entry.checkpoint_sector(), entry.checkpoint_bytes()),
             };
         }
         Some(mark)
@@ -164,7 +164,7 @@ mod tests {
     fn marks_round_trip_and_every_bit_is_guarded() {
         let mut mark = Mark { epoch: 9, ..Mark::default() };
         for (number, position) in (1..).zip(&mut mark.positions) {
-            let checkpoint = Some(Place { offset: 8192, bytes: 64 * number });
+            let checkpoint = Some(SegmentRange { offset: 8192, bytes: 64 * number });
             let checkpoint = checkpoint.filter(|_| number % 2 == 0);
             *position = Position { sequence: number, end: 16_384 * number, checkpoint };
         }

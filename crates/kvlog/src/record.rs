@@ -126,24 +126,24 @@ pub struct Record {
 
 /// A range of bytes of a segment that begins at a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SegmentRange {
     /// Offset in the segment.
     pub offset: u64,
     /// Length in bytes.
     pub bytes: u64,
 }
 
-impl Place {
-    /// Makes a place of its fields on the medium; `None` for zeros.
+impl SegmentRange {
+    /// Makes a range from its fields on the medium; `None` for zeros.
     pub fn of(sector: u32, bytes: u32) -> Option<Self> {
-        let place = Self { offset: u64::from(sector) * SECTOR_BYTES, bytes: u64::from(bytes) };
-        (sector > 0 && bytes as usize >= RecordHeader::SIZE).then_some(place)
+        let range = Self { offset: u64::from(sector) * SECTOR_BYTES, bytes: u64::from(bytes) };
+        (sector > 0 && bytes as usize >= RecordHeader::SIZE).then_some(range)
     }
 
     /// Returns the fields on the medium.
-    pub fn fields(place: Option<Self>) -> (u32, u32) {
+    pub fn fields(range: Option<Self>) -> (u32, u32) {
         let field = |number: u64| u32::try_from(number).expect("a segment is shorter than 4 GiB");
-        place.map_or((0, 0), |place| (field(place.offset / SECTOR_BYTES), field(place.bytes)))
+        range.map_or((0, 0), |range| (field(range.offset / SECTOR_BYTES), field(range.bytes)))
     }
 
     /// Returns the offset behind it.
@@ -291,8 +291,8 @@ impl SegmentSeal {
             // Groups start at sectors, the next one too.
             stopped: (seal.stopped() == 1 && seal.valid_bytes().is_multiple_of(SECTOR_BYTES))
                 .then_some(seal.owned()),
-            checkpoint: Place::of(seal.checkpoint_sector(), seal.checkpoint_bytes())
-                .filter(|place| place.end() <= segment_bytes),
+            checkpoint: SegmentRange::of(seal.checkpoint_sector(), seal.checkpoint_bytes())
+                .filter(|range| range.end() <= segment_bytes),
             tail_checksum: seal.tail_checksum(),
         })
     }
@@ -306,7 +306,7 @@ pub struct Seal {
     /// Segments of the shard, when the drive stopped with this one open.
     pub stopped: Option<u32>,
     /// Final checkpoint.
-    pub checkpoint: Option<Place>,
+    pub checkpoint: Option<SegmentRange>,
     /// CRC-32C of the last page's bytes before `valid_bytes`, when the drive stopped.
     pub tail_checksum: u32,
 }
@@ -317,7 +317,7 @@ impl Seal {
         let mut seal = SegmentSeal::zeroed();
         seal.set_magic(SEAL_MAGIC).set_sequence(sequence).set_valid_bytes(self.valid_bytes);
         seal.set_stopped(self.stopped.is_some().into()).set_owned(self.stopped.unwrap_or(0));
-        let (sector, bytes) = Place::fields(self.checkpoint);
+        let (sector, bytes) = SegmentRange::fields(self.checkpoint);
         seal.set_checkpoint_sector(sector).set_checkpoint_bytes(bytes);
         seal.set_tail_checksum(self.tail_checksum);
         let checksum = crc32c::crc32c(seal.as_bytes());
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(open));
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 6, 1 << 20), None);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 8192), None);
-        let checkpoint = Some(Place { offset: 12288, bytes: 1024 });
+        let checkpoint = Some(SegmentRange { offset: 12288, bytes: 1024 });
         let stopped = Seal { stopped: Some(4), checkpoint, tail_checksum: 7, ..open };
         let seal = stopped.encode(5);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(stopped));

@@ -1,13 +1,18 @@
 //! Scrub: a task of each core that reads the current values of its shards, pass after pass, and
-//! compares them with their checksums, and data outside the log with values that have checksums of
-//! it.
+//! compares them with their checksums. It also compares data outside the log with values that hold
+//! its checksums.
 //!
-//! Reads segments one after another, up to the end of what is durable, at a pace. A segment has a
-//! reader while it is read, so that cleaning takes another one, and none while the task waits or
-//! reads outside the log. Each start of the drive begins its passes elsewhere: the place where the
-//! last one ended is not kept, and a drive that is stopped before a pass ends reads everything in
-//! the long run. Invariant: nothing is changed; a value is reported only if it is still current
-//! after it was read, and data outside only if the value with its checksums is.
+//! Media damage bytes that are not read, and the damage shows only when the last good copy is
+//! needed (latent sector errors: Bairavasundaram et al., "An analysis of latent sector errors in
+//! disk drives", 2007). A scrub finds it while there are other copies.
+//!
+//! Reads segments one after another, up to the end of what is durable, at a pace. A segment
+//! counts as having a reader while it is read, so that cleaning takes another one; it does not
+//! while the task waits or reads outside the log. Each start of the drive begins its passes
+//! elsewhere: the place where the last one ended is not kept, and a drive that is stopped before a
+//! pass ends reads everything in the long run. Invariant: nothing is changed; a value is reported
+//! only if it is still current after it was read, and data outside only if the value with its
+//! checksums is.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -15,7 +15,7 @@ use csd_reactor::{Buffer, sleep};
 use crate::checkpoint::Checkpoint;
 use crate::error::{Access, MediaError};
 use crate::hint::HINT_OFFSET;
-use crate::record::{PAGE_BYTES, Place, RECORDS_OFFSET, SECTOR_BYTES, Seal, SegmentHeader};
+use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, Seal, SegmentHeader, SegmentRange};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Need;
 use crate::shard::{Segment, Shard};
@@ -221,36 +221,36 @@ impl Shard {
     }
 
     /// Makes a checkpoint of the records that no other lists durable behind the records, before a
-    /// seal names it. Returns its place; `None` when there is nothing to list, or no space for it.
+    /// seal names it. Returns its range; `None` when there is nothing to list, or no space for it.
     async fn write_final_checkpoint(
         &self,
         number: u32,
         sequence: u64,
         valid_bytes: u64,
-    ) -> Result<Option<Place>, MediaError> {
-        let (place, at, bytes) = {
+    ) -> Result<Option<SegmentRange>, MediaError> {
+        let (range, at, bytes) = {
             let tail = self.tail.borrow();
-            let place = tail.final_place(valid_bytes);
+            let range = tail.final_range(valid_bytes);
             let has_none = tail.listing.bytes.is_empty() && tail.checkpoint.is_none();
-            let end = place.end().next_multiple_of(PAGE_BYTES);
+            let end = range.end().next_multiple_of(PAGE_BYTES);
             if !self.segments.has_checkpoints() || has_none || end > self.segments.segment_bytes {
                 return Ok(None);
             }
             let list = &tail.listing.bytes;
-            let checkpoint = Checkpoint::new(list, place.offset, tail.checkpoint, true);
+            let checkpoint = Checkpoint::new(list, range.offset, tail.checkpoint, true);
             let mut bytes = tail.page.clone().unwrap_or_default();
-            let at = place.offset - bytes.len() as u64;
+            let at = range.offset - bytes.len() as u64;
             bytes.extend_from_slice(checkpoint.encode(sequence).as_bytes());
             bytes.extend_from_slice(list);
             bytes.resize(usize::try_from(end - at).expect("within a segment"), 0);
-            (place, at, bytes)
+            (range, at, bytes)
         };
         let buffers = vec![Buffer::from_slice(&bytes)];
         self.media.write(self.segments.at(number, at), buffers).await.0?;
         self.syncer.sync().await?;
-        self.segments.count_written(0, place.end().next_multiple_of(SECTOR_BYTES) - place.offset);
+        self.segments.count_written(0, range.end().next_multiple_of(SECTOR_BYTES) - range.offset);
         self.segments.count_checkpoint();
-        Ok(Some(place))
+        Ok(Some(range))
     }
 
     /// Writes the pages that start with `head`, one at least; the rest is zero.

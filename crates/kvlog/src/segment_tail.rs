@@ -4,7 +4,7 @@
 
 use crate::checkpoint::{Checkpoint, ENTRY_BYTES_MAX, Listing};
 use crate::hint::Hint;
-use crate::record::{PAGE_BYTES, Place, RECORDS_OFFSET, RecordHeader, SECTOR_BYTES};
+use crate::record::{PAGE_BYTES, RECORDS_OFFSET, RecordHeader, SECTOR_BYTES, SegmentRange};
 
 /// Number of checkpoints of a segment of short records.
 const CHECKPOINTS: u64 = 16;
@@ -20,9 +20,9 @@ pub(crate) struct SegmentTail {
     /// Records that no checkpoint lists.
     pub(crate) listing: Listing,
     /// Last checkpoint.
-    pub(crate) checkpoint: Option<Place>,
+    pub(crate) checkpoint: Option<SegmentRange>,
     /// Last long group.
-    pub(crate) long: Option<Place>,
+    pub(crate) long: Option<SegmentRange>,
     /// True when the hint on the medium does not say all of this.
     pub(crate) hint_due: bool,
     /// Hint of a segment that a power cut left open. It stays until the seal is durable: it may
@@ -42,13 +42,13 @@ impl SegmentTail {
     }
 
     /// Takes over what a group has made durable: its records, the last page, a checkpoint with
-    /// which it began, and its place if it was announced.
+    /// which it began, and its range if it was announced.
     pub(crate) fn took(
         &mut self,
         listing: Listing,
         page: Vec<u8>,
-        checkpoint: Option<Place>,
-        long: Option<Place>,
+        checkpoint: Option<SegmentRange>,
+        long: Option<SegmentRange>,
     ) {
         self.page = Some(page);
         self.hint_due |= checkpoint.is_some() || long.is_some();
@@ -60,7 +60,7 @@ impl SegmentTail {
 
     /// Returns true when the next group begins with a checkpoint.
     pub(crate) fn checkpoint_is_due(&self, filled: u64, segment_bytes: u64) -> bool {
-        let listed = self.checkpoint.map_or(RECORDS_OFFSET, |place| place.end());
+        let listed = self.checkpoint.map_or(RECORDS_OFFSET, |range| range.end());
         let between = (segment_bytes / CHECKPOINTS).max(BETWEEN_BYTES_MIN);
         !self.listing.bytes.is_empty() && filled - listed >= between
     }
@@ -82,11 +82,11 @@ impl SegmentTail {
             + final_bytes(list + ENTRY_BYTES_MAX)
     }
 
-    /// Returns the place of a final checkpoint behind the records.
-    pub(crate) fn final_place(&self, valid_bytes: u64) -> Place {
+    /// Returns the range of a final checkpoint behind the records.
+    pub(crate) fn final_range(&self, valid_bytes: u64) -> SegmentRange {
         let unit = if self.page.is_some() { SECTOR_BYTES } else { PAGE_BYTES };
         let bytes = RecordHeader::SIZE as u64 + self.listing.bytes.len() as u64;
-        Place { offset: valid_bytes.next_multiple_of(unit), bytes }
+        SegmentRange { offset: valid_bytes.next_multiple_of(unit), bytes }
     }
 
     /// Returns the hint that says all of this.

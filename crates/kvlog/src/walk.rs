@@ -10,8 +10,8 @@ use crate::error::MediaError;
 use crate::hint::{Hint, SHORT_GROUP_BYTES};
 use crate::media::Media;
 use crate::record::{
-    KIND_CHECKPOINT, Place, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, SECTOR_BYTES,
-    value_offset,
+    KIND_CHECKPOINT, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, SECTOR_BYTES,
+    SegmentRange, value_offset,
 };
 use crate::segments::Segments;
 
@@ -54,8 +54,8 @@ pub struct Walk {
     at: u64,
     // Start of the group of the last record.
     group: u64,
-    // Places that other checkpoints name as checkpoints: damage there hides no record.
-    known: Vec<Place>,
+    // Ranges that other checkpoints name as checkpoints: damage there hides no record.
+    known: Vec<SegmentRange>,
     has_searched: bool,
     window: Buffer,
     window_at: u64,
@@ -97,13 +97,13 @@ impl Walk {
 
     /// Lets the walk begin behind a checkpoint.
     #[must_use]
-    pub fn behind(self, checkpoint: Place) -> Self {
+    pub fn behind(self, checkpoint: SegmentRange) -> Self {
         Self { at: checkpoint.end(), group: checkpoint.offset, ..self }
     }
 
     /// Lets the walk pass over these checkpoints if they are damaged.
     #[must_use]
-    pub fn knowing(self, known: Vec<Place>) -> Self {
+    pub fn knowing(self, known: Vec<SegmentRange>) -> Self {
         Self { known, ..self }
     }
 
@@ -185,9 +185,9 @@ impl Walk {
         if let Some(decoded) = self.decoded_at(unit).await? {
             return self.took(unit, decoded).await;
         }
-        if let Some(place) = self.known.iter().find(|place| place.offset == unit) {
-            self.at = place.end();
-            let (sector, list_bytes) = (0, u32::try_from(place.bytes).unwrap_or(0));
+        if let Some(range) = self.known.iter().find(|range| range.offset == unit) {
+            self.at = range.end();
+            let (sector, list_bytes) = (0, u32::try_from(range.bytes).unwrap_or(0));
             let lost = Checkpoint {
                 previous: None,
                 list_bytes,
@@ -209,7 +209,7 @@ impl Walk {
         if let Some(hint) = self.hint {
             // A group that was not announced is short.
             end = end.min(unit + SHORT_GROUP_BYTES);
-            let is_here = |place: &Place| [hole, self.group].contains(&place.offset);
+            let is_here = |range: &SegmentRange| [hole, self.group].contains(&range.offset);
             if let Some(long) = hint.long.filter(is_here)
                 && self.begins_group(long.end()).await?
             {

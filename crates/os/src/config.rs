@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::seccomp::{self, CAPABILITIES};
 
 /// Least memory, bytes.
@@ -121,13 +121,13 @@ pub struct Spec<'a> {
 
 /// Returns `config.json`.
 #[must_use]
-pub fn config(spec: &Spec<'_>, place: &Place) -> Value {
+pub fn config(spec: &Spec<'_>, os_folder: &OsFolder) -> Value {
     json!({
         "ociVersion": "1.0.2",
         "hostname": spec.name,
-        "root": { "path": place.root(), "readonly": false },
+        "root": { "path": os_folder.root(), "readonly": false },
         "process": process(spec),
-        "mounts": mounts(spec, place),
+        "mounts": mounts(spec, os_folder),
         "linux": {
             "namespaces": NAMESPACES.map(|kind| json!({ "type": kind })),
             "cgroupsPath": spec.cgroup,
@@ -208,7 +208,7 @@ fn bind(source: &Path, at: &str, options: &[&str]) -> Value {
     json!({ "type": "bind", "source": source, "destination": at, "options": options })
 }
 
-fn mounts(spec: &Spec<'_>, place: &Place) -> Vec<Value> {
+fn mounts(spec: &Spec<'_>, os_folder: &OsFolder) -> Vec<Value> {
     let none = ["nosuid", "noexec", "nodev"];
     let read_only = ["bind", "ro", "nosuid", "nodev", "noexec"];
     let mut mounts = vec![
@@ -225,12 +225,12 @@ fn mounts(spec: &Spec<'_>, place: &Place) -> Vec<Value> {
         // Runtimes such as Java's read their limits there.
         special("cgroup", "/sys/fs/cgroup", &["nosuid", "noexec", "nodev", "relatime", "ro"]),
         special("tmpfs", "/run", &["nosuid", "nodev", "mode=755", "size=16m"]),
-        bind(&place.data(), "/data", &["bind", "rw", "nosuid", "nodev"]),
-        bind(&place.hosts(), "/etc/hosts", &read_only),
+        bind(&os_folder.data(), "/data", &["bind", "rw", "nosuid", "nodev"]),
+        bind(&os_folder.hosts(), "/etc/hosts", &read_only),
     ];
     if spec.address.is_some() {
-        mounts.push(bind(&place.keys(), KEYS, &read_only));
-        mounts.push(bind(&place.session(), SESSION, &read_only));
+        mounts.push(bind(&os_folder.keys(), KEYS, &read_only));
+        mounts.push(bind(&os_folder.session(), SESSION, &read_only));
         // Its processes can only go in: no other file of the groups can be written.
         mounts.push(bind(spec.sessions, SESSIONS, &["bind", "rw", "nosuid", "nodev", "noexec"]));
     }
@@ -264,7 +264,7 @@ mod tests {
         let sessions = Path::new("/c/csd-os-1/sessions/cgroup.procs");
         let spec =
             Spec { name: "d0", limits: LIMITS, cgroup, cgroups, address, sessions, processor };
-        config(&spec, &Place::new(Path::new("/f/d0")))
+        config(&spec, &OsFolder::new(Path::new("/f/d0")))
     }
 
     fn mount<'a>(config: &'a Value, at: &str) -> Option<&'a Value> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::place::{Place, remove_file, remove_folder};
+use crate::os_folder::{OsFolder, remove_file, remove_folder};
 use crate::record::{DOOR, Record};
 use crate::{Drive, Error, cgroups, mounts, process, status, tools};
 
@@ -20,26 +20,26 @@ pub struct Stopped {
 ///
 /// # Errors
 /// If something cannot be removed; then it is still recorded.
-pub fn down(place: &Place, drive: &dyn Drive) -> Result<Stopped, Error> {
+pub fn down(os_folder: &OsFolder, drive: &dyn Drive) -> Result<Stopped, Error> {
     tools::check()?;
-    let _lock = match place.folder().is_dir() {
-        true => Some(place.lock()?),
+    let _lock = match os_folder.folder().is_dir() {
+        true => Some(os_folder.lock()?),
         false => None,
     };
-    down_locked(place, drive)
+    down_locked(os_folder, drive)
 }
 
 /// Does the same, under the lock of the caller.
-pub(crate) fn down_locked(place: &Place, drive: &dyn Drive) -> Result<Stopped, Error> {
-    let record = Record::load(place)?;
+pub(crate) fn down_locked(os_folder: &OsFolder, drive: &dyn Drive) -> Result<Stopped, Error> {
+    let record = Record::load(os_folder)?;
     if let Some(record) = &record {
-        sweep(place, record)?;
+        sweep(os_folder, record)?;
     }
     // Nothing is mounted any more.
     let cleared = record.as_ref().map_or(Ok(()), |record| clear(record, drive));
     let reserved = cleared.and_then(|()| drive.reserve(false)).err();
     if reserved.is_none() {
-        Record::remove(place)?;
+        Record::remove(os_folder)?;
     }
     Ok(Stopped { was_there: record.is_some(), reserved })
 }
@@ -51,13 +51,13 @@ pub(crate) fn clear(record: &Record, drive: &dyn Drive) -> Result<(), String> {
 }
 
 /// Removes container, control groups, processes, mounts and loop devices, in this order.
-pub(crate) fn sweep(place: &Place, record: &Record) -> Result<(), Error> {
+pub(crate) fn sweep(os_folder: &OsFolder, record: &Record) -> Result<(), Error> {
     let cgroup = record.cgroup();
     cgroups::kill(&cgroup)?;
     // A runc goes on if the command that started it was killed, and may make a container yet.
-    process::wait_for_all("runc", &place.runc())?;
-    if place.runc().is_dir() {
-        let mut runc = status::runc(place);
+    process::wait_for_all("runc", &os_folder.runc())?;
+    if os_folder.runc().is_dir() {
+        let mut runc = status::runc(os_folder);
         runc.args(["delete", "--force", &record.id]);
         runc.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // It fails if the container was not finished; its processes and groups are removed here.
@@ -68,38 +68,43 @@ pub(crate) fn sweep(place: &Place, record: &Record) -> Result<(), Error> {
     let (doors, others): (Vec<_>, Vec<_>) =
         record.processes.iter().partition(|process| process.program == DOOR);
     others.iter().try_for_each(|process| process.end())?;
-    mounts::unmount_all(&place.root())?;
-    mounts::unmount_all(&place.memory())?;
-    mounts::unmount_all(&place.volume())?;
-    mounts::detach(&place.blocks())?;
+    mounts::unmount_all(&os_folder.root())?;
+    mounts::unmount_all(&os_folder.memory())?;
+    mounts::unmount_all(&os_folder.volume())?;
+    mounts::detach(&os_folder.blocks())?;
     // It flushes the drive and unmounts its folder, if it has not been killed.
     doors.iter().try_for_each(|process| process.end())?;
-    mounts::unmount_all(&place.door())?;
-    if let Some(left) = mounts::below(place.folder())?.first() {
+    mounts::unmount_all(&os_folder.door())?;
+    if let Some(left) = mounts::below(os_folder.folder())?.first() {
         return Err(Error::Failed(format!("{} is still mounted", left.point.display())));
     }
-    if place.runc().is_dir() {
-        fs::remove_dir_all(place.runc()).map_err(|e| Error::os(place.runc().display(), e))?;
+    if os_folder.runc().is_dir() {
+        fs::remove_dir_all(os_folder.runc())
+            .map_err(|e| Error::os(os_folder.runc().display(), e))?;
     }
-    place.passing_files().iter().try_for_each(|path| remove_file(path))?;
-    place.mount_points().iter().try_for_each(|path| remove_folder(path))
+    os_folder.passing_files().iter().try_for_each(|path| remove_file(path))?;
+    os_folder.mount_points().iter().try_for_each(|path| remove_folder(path))
 }
 
 /// Removes the folder of an operating system that is down, with its logs.
 ///
 /// # Errors
 /// If it is not down.
-pub fn forget(place: &Place) -> Result<(), Error> {
-    if place.record().exists() {
+pub fn forget(os_folder: &OsFolder) -> Result<(), Error> {
+    if os_folder.record().exists() {
         return Err(Error::Failed(format!(
             "{}: the operating system is not down",
-            place.folder().display()
+            os_folder.folder().display()
         )));
     }
-    for path in
-        [place.log(), place.door_log(), place.tunnel_log(), place.host_log(), place.lock_file()]
-    {
+    for path in [
+        os_folder.log(),
+        os_folder.door_log(),
+        os_folder.tunnel_log(),
+        os_folder.host_log(),
+        os_folder.lock_file(),
+    ] {
         remove_file(&path)?;
     }
-    remove_folder(place.folder())
+    remove_folder(os_folder.folder())
 }

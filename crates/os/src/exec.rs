@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::record::Record;
 use crate::status::{self, Container};
 use crate::{Error, cgroups, tools};
@@ -12,10 +12,10 @@ use crate::{Error, cgroups, tools};
 ///
 /// # Errors
 /// [`Error::Usage`] if the operating system does not run. It returns only then.
-pub fn exec(place: &Place, program: &[String], terminal: bool) -> Result<(), Error> {
+pub fn exec(os_folder: &OsFolder, program: &[String], terminal: bool) -> Result<(), Error> {
     tools::check()?;
-    let runs = match Record::load(place)? {
-        Some(record) => match status::container(place, &record)? {
+    let runs = match Record::load(os_folder)? {
+        Some(record) => match status::container(os_folder, &record)? {
             Container::Running(_) => Some(record),
             _ => None,
         },
@@ -26,7 +26,7 @@ pub fn exec(place: &Place, program: &[String], terminal: bool) -> Result<(), Err
             "the operating system does not run: `csd os up` starts it".to_owned(),
         ));
     };
-    let mut command = status::runc(place);
+    let mut command = status::runc(os_folder);
     command.args(["exec", "--cwd", "/data"]);
     if terminal {
         command.arg("--tty");

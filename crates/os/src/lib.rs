@@ -6,8 +6,8 @@
 //! the drive.
 //!
 //! - [`config`] writes the bundle's `config.json`, [`seccomp`] the filter of system calls in it
-//! - [`place`] names the files of one operating system, [`record`] is the state that survives its
-//!   commands
+//! - [`os_folder`] names the files of one operating system, [`record`] is the state that survives
+//!   its commands
 //! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
 //!   the one that hosts mount, too
 //! - [`network`] has its tunnel and OpenSSH
@@ -27,7 +27,7 @@ pub mod filesystem;
 pub mod mounts;
 pub mod network;
 pub mod ocfs2;
-pub mod place;
+pub mod os_folder;
 pub mod process;
 pub mod record;
 pub mod seccomp;

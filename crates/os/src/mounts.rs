@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::filesystem::Fs;
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::{Error, ocfs2, tools};
 
 /// Tries to unmount: a container's namespace goes a moment after its last process.
@@ -90,12 +90,12 @@ pub(crate) fn pause() {
     let _signal = poll(&mut [], Some(&PAUSE));
 }
 
-/// Makes the blocks of a place a block device, and mounts their file system.
+/// Makes the blocks of an operating system a block device, and mounts their file system.
 ///
 /// # Errors
 /// If the machine has no loop devices, or the file system cannot be mounted.
-pub fn mount_volume(place: &Place, fs: Fs) -> Result<(), Error> {
-    let (device, volume) = (device_of(&place.blocks())?, place.volume());
+pub fn mount_volume(os_folder: &OsFolder, fs: Fs) -> Result<(), Error> {
+    let (device, volume) = (device_of(&os_folder.blocks())?, os_folder.volume());
     if fs == Fs::Ocfs2 {
         ocfs2::mount(&device, &volume)?;
     } else {
@@ -120,8 +120,8 @@ pub(crate) fn device_of(file: &Path) -> Result<String, Error> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn mount_memory(place: &Place) -> Result<(), Error> {
-    let (folder, flags) = (place.memory(), MountFlags::NODEV | MountFlags::NOSUID);
+pub(crate) fn mount_memory(os_folder: &OsFolder) -> Result<(), Error> {
+    let (folder, flags) = (os_folder.memory(), MountFlags::NODEV | MountFlags::NOSUID);
     let mounted = mount("tmpfs", &folder, "tmpfs", flags, c"mode=700");
     mounted.map_err(|error| Error::os(folder.display(), error))
 }
@@ -130,14 +130,14 @@ pub(crate) fn mount_memory(place: &Place) -> Result<(), Error> {
 ///
 /// # Errors
 /// If the machine has no overlays.
-pub fn mount_root(place: &Place, image: &Path, fs: Fs) -> Result<(), Error> {
-    let [upper, work] = place.changes(fs);
+pub fn mount_root(os_folder: &OsFolder, image: &Path, fs: Fs) -> Result<(), Error> {
+    let [upper, work] = os_folder.changes(fs);
     let [lower, upper, work] = [image, &upper, &work].map(Path::display);
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
     let options =
         CString::new(options).map_err(|_| Error::Usage("a path has a zero".to_owned()))?;
     let flags = MountFlags::NODEV | MountFlags::NOATIME;
-    let mounted = mount("overlay", place.root(), "overlay", flags, options.as_c_str());
+    let mounted = mount("overlay", os_folder.root(), "overlay", flags, options.as_c_str());
     mounted.map_err(|error| Error::os(format!("an overlay on {}", image.display()), error))
 }
 

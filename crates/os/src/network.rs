@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::process::{Process, last_line, serve, start_time};
 use crate::record::{HOST_END, Record, TUNNEL};
 use crate::{Error, mounts};
@@ -49,11 +49,16 @@ impl Tunnel {
 
     /// Makes the ends of the tunnel that do not run, or run with other words. `pid` is a process of
     /// the operating system.
-    pub(crate) fn join(&self, place: &Place, record: &mut Record, pid: u32) -> Result<(), Error> {
+    pub(crate) fn join(
+        &self,
+        os_folder: &OsFolder,
+        record: &mut Record,
+        pid: u32,
+    ) -> Result<(), Error> {
         let inside = [&self.inside[..], &[format!("/proc/{pid}/ns/net")]].concat();
-        keep(place, record, TUNNEL, &inside, &place.tunnel_log())?;
+        keep(os_folder, record, TUNNEL, &inside, &os_folder.tunnel_log())?;
         match &self.outside {
-            Some(outside) => keep(place, record, HOST_END, outside, &place.host_log()),
+            Some(outside) => keep(os_folder, record, HOST_END, outside, &os_folder.host_log()),
             None => Ok(()),
         }
     }
@@ -61,7 +66,7 @@ impl Tunnel {
 
 /// Starts a program, unless it runs with these words.
 fn keep(
-    place: &Place,
+    os_folder: &OsFolder,
     record: &mut Record,
     program: &str,
     arguments: &[String],
@@ -73,9 +78,9 @@ fn keep(
         }
         record.processes[at].end()?;
         record.processes.remove(at);
-        record.save(place)?;
+        record.save(os_folder)?;
     }
-    serve(program, arguments, log, |process: Process| record.add(place, process)).map(drop)
+    serve(program, arguments, log, |process: Process| record.add(os_folder, process)).map(drop)
 }
 
 /// Checks that an image, below what the operating system changed of it, has OpenSSH.
@@ -90,10 +95,10 @@ pub(crate) fn check_programs(root: &Path, image: &Path) -> Result<(), Error> {
 }
 
 /// Waits until OpenSSH listens, and returns its public key. `pid` is the first process.
-pub(crate) fn wait_for_ssh(place: &Place, pid: u32) -> Result<String, Error> {
+pub(crate) fn wait_for_ssh(os_folder: &OsFolder, pid: u32) -> Result<String, Error> {
     for _ in 0..LOOKS {
         if listens(pid)
-            && let Some(key) = host_key(&place.root())
+            && let Some(key) = host_key(&os_folder.root())
         {
             return Ok(key);
         }
@@ -102,7 +107,7 @@ pub(crate) fn wait_for_ssh(place: &Place, pid: u32) -> Result<String, Error> {
         }
         mounts::pause();
     }
-    let why = last_line(&place.log()).unwrap_or_else(|| "it says nothing".to_owned());
+    let why = last_line(&os_folder.log()).unwrap_or_else(|| "it says nothing".to_owned());
     Err(Error::Failed(format!("OpenSSH does not run: {why}")))
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::config::Limits;
 use crate::filesystem::Fs;
-use crate::place::{Place, remove_file};
+use crate::os_folder::{OsFolder, remove_file};
 use crate::process::Process;
 
 /// Name of `csd attach` in the record.
@@ -65,12 +65,12 @@ impl Record {
         format!("/{}", self.id)
     }
 
-    /// Reads the record of a place; `None` if there is none.
+    /// Reads the record of an operating system; `None` if there is none.
     ///
     /// # Errors
     /// If the file cannot be read or is none.
-    pub fn load(place: &Place) -> Result<Option<Self>, Error> {
-        let path = place.record();
+    pub fn load(os_folder: &OsFolder) -> Result<Option<Self>, Error> {
+        let path = os_folder.record();
         let wrong =
             |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
         let text = match fs::read_to_string(&path) {
@@ -95,25 +95,25 @@ impl Record {
     ///
     /// # Errors
     /// If the folder cannot be written.
-    pub fn save(&self, place: &Place) -> Result<(), Error> {
+    pub fn save(&self, os_folder: &OsFolder) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(self).expect("strings and numbers");
-        let (path, new) = (place.record(), place.record().with_extension("new"));
+        let (path, new) = (os_folder.record(), os_folder.record().with_extension("new"));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
         written.map_err(|error| Error::os(path.display(), error))
     }
 
     /// Adds a process, and writes the record.
-    pub(crate) fn add(&mut self, place: &Place, process: Process) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, os_folder: &OsFolder, process: Process) -> Result<(), Error> {
         self.processes.push(process);
-        self.save(place)
+        self.save(os_folder)
     }
 
     /// Removes the record.
     ///
     /// # Errors
     /// If the folder cannot be written.
-    pub fn remove(place: &Place) -> Result<(), Error> {
-        remove_file(&place.record())
+    pub fn remove(os_folder: &OsFolder) -> Result<(), Error> {
+        remove_file(&os_folder.record())
     }
 }
 
@@ -124,24 +124,24 @@ mod tests {
     #[test]
     fn a_record_reads_back_and_foreign_ones_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(folder.path());
-        assert_eq!(Record::load(&place).unwrap(), None);
+        let os_folder = OsFolder::new(folder.path());
+        assert_eq!(Record::load(&os_folder).unwrap(), None);
         let limits = Limits { cpus: 0.5, memory_bytes: 1 << 30, pids: 64 };
         let mut record = Record::new("csd-os-0a1b", "d0", "/image".into(), limits);
         record.processes.push(Process { pid: 7, started: 8, program: "attach".to_owned() });
-        record.save(&place).unwrap();
-        assert_eq!(Record::load(&place).unwrap(), Some(record.clone()));
-        let text = fs::read_to_string(place.record()).unwrap();
+        record.save(&os_folder).unwrap();
+        assert_eq!(Record::load(&os_folder).unwrap(), Some(record.clone()));
+        let text = fs::read_to_string(os_folder.record()).unwrap();
         for (from, to) in [
             ("csd-os-0a1b", "../../cpu"),
             ("csd-os-0a1b", "csd-os-/.."),
             ("\"schema\": 1", "\"schema\": 2"),
             ("\"name\"", "\"other\""),
         ] {
-            fs::write(place.record(), text.replace(from, to)).unwrap();
-            assert!(Record::load(&place).is_err(), "{to}");
+            fs::write(os_folder.record(), text.replace(from, to)).unwrap();
+            assert!(Record::load(&os_folder).is_err(), "{to}");
         }
-        Record::remove(&place).unwrap();
-        assert_eq!(Record::load(&place).unwrap(), None);
+        Record::remove(&os_folder).unwrap();
+        assert_eq!(Record::load(&os_folder).unwrap(), None);
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::cgroups::{self, Usage};
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::process::last_line;
 use crate::record::{HOST_END, Record, TUNNEL};
 use crate::{Error, mounts, tools};
@@ -61,15 +61,15 @@ impl Status {
 ///
 /// # Errors
 /// If the machine does not tell.
-pub fn status(place: &Place) -> Result<Option<Status>, Error> {
+pub fn status(os_folder: &OsFolder) -> Result<Option<Status>, Error> {
     tools::check()?;
-    let Some(record) = Record::load(place)? else { return Ok(None) };
-    let container = container(place, &record)?;
+    let Some(record) = Record::load(os_folder)? else { return Ok(None) };
+    let container = container(os_folder, &record)?;
     let usage = cgroups::usage(&record.cgroup())?;
-    let data = data(place)?;
+    let data = data(os_folder)?;
     let mut faults = Vec::new();
     if !matches!(container, Container::Running(_)) {
-        let said = last_line(&place.log()).map_or_else(String::new, |line| format!(": {line}"));
+        let said = last_line(&os_folder.log()).map_or_else(String::new, |line| format!(": {line}"));
         faults.push(format!("its first process has ended{said}"));
     }
     for process in record.processes.iter().filter(|process| !process.is_running()) {
@@ -82,7 +82,7 @@ pub fn status(place: &Place) -> Result<Option<Status>, Error> {
     if data.is_none() {
         faults.push("/data is not mounted".to_owned());
     } else if data.is_some_and(|data| data.is_read_only) {
-        let said = last_line(&place.door_log()).unwrap_or_default();
+        let said = last_line(&os_folder.door_log()).unwrap_or_default();
         let why = match said.trim_start_matches("warning: ") {
             "" => String::new(),
             said => format!(" ({said})"),
@@ -96,8 +96,8 @@ pub fn status(place: &Place) -> Result<Option<Status>, Error> {
 }
 
 /// Returns the state of the file system, if it is mounted.
-fn data(place: &Place) -> Result<Option<Data>, Error> {
-    let volume = place.volume();
+fn data(os_folder: &OsFolder) -> Result<Option<Data>, Error> {
+    let volume = os_folder.volume();
     let mounted = mounts::below(&volume)?.into_iter().find(|mounted| mounted.point == volume);
     let Some(mounted) = mounted else { return Ok(None) };
     let size = rustix::fs::statvfs(&volume);
@@ -116,11 +116,11 @@ struct State {
 }
 
 /// Asks runc for the state of a container.
-pub(crate) fn container(place: &Place, record: &Record) -> Result<Container, Error> {
-    if !place.runc().is_dir() {
+pub(crate) fn container(os_folder: &OsFolder, record: &Record) -> Result<Container, Error> {
+    if !os_folder.runc().is_dir() {
         return Ok(Container::Absent);
     }
-    let asked = runc(place).args(["state", &record.id]).stdin(Stdio::null()).output();
+    let asked = runc(os_folder).args(["state", &record.id]).stdin(Stdio::null()).output();
     let asked = asked.map_err(|error| Error::os("runc", error))?;
     if !asked.status.success() {
         // It has no other answer for a container that was not finished.
@@ -135,9 +135,9 @@ pub(crate) fn container(place: &Place, record: &Record) -> Result<Container, Err
     })
 }
 
-/// Returns a command of runc with the place's state.
-pub(crate) fn runc(place: &Place) -> Command {
+/// Returns a command of runc with the state in the folder.
+pub(crate) fn runc(os_folder: &OsFolder) -> Command {
     let mut command = tools::command("runc");
-    command.arg("--root").arg(place.runc());
+    command.arg("--root").arg(os_folder.runc());
     command
 }

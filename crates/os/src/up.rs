@@ -9,7 +9,7 @@ use std::process::Stdio;
 use crate::config::{Cgroups, Limits, SESSION_SCRIPT, Spec, config};
 use crate::filesystem::Fs;
 use crate::network::{self, Tunnel};
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::process::{last_line, serve};
 use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
@@ -29,7 +29,7 @@ pub struct Options {
     pub limits: Limits,
     /// File system of `/data`.
     pub fs: Fs,
-    /// Command line that attaches the drive's blocks to [`Place::door`].
+    /// Command line that attaches the drive's blocks to [`OsFolder::door`].
     pub door: Vec<String>,
     /// Network, if the drive has a tunnel.
     pub tunnel: Option<Tunnel>,
@@ -54,60 +54,60 @@ pub struct Started {
 /// # Errors
 /// [`Error::Usage`] if this machine, the image or the namespace does not allow it. After an error
 /// nothing of one that did not run is left.
-pub fn up(place: &Place, options: &Options, drive: &dyn Drive) -> Result<Started, Error> {
-    check(place, &options.image, options.limits, options.fs)?;
+pub fn up(os_folder: &OsFolder, options: &Options, drive: &dyn Drive) -> Result<Started, Error> {
+    check(os_folder, &options.image, options.limits, options.fs)?;
     let cgroups = cgroups::version()?;
     let mut builder = fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(place.folder());
-    made.map_err(|error| Error::os(place.folder().display(), error))?;
-    let _lock = place.lock()?;
+    let made = builder.recursive(true).mode(0o700).create(os_folder.folder());
+    made.map_err(|error| Error::os(os_folder.folder().display(), error))?;
+    let _lock = os_folder.lock()?;
     let mut record = Record::new(&options.id, &options.name, options.image.clone(), options.limits);
     record.fs = options.fs;
     record.ssh = options.tunnel.as_ref().and_then(Tunnel::ssh);
-    if let Some(mut former) = Record::load(place)? {
-        if let Container::Running(pid) = status::container(place, &former)? {
-            let host_key = mend(place, options, &mut former, pid)?;
+    if let Some(mut former) = Record::load(os_folder)? {
+        if let Container::Running(pid) = status::container(os_folder, &former)? {
+            let host_key = mend(os_folder, options, &mut former, pid)?;
             return Ok(Started { is_new: false, is_formatted: false, host_key });
         }
-        down::sweep(place, &former)?;
+        down::sweep(os_folder, &former)?;
         down::clear(&former, drive).map_err(Error::Failed)?;
     }
-    record.save(place)?;
+    record.save(os_folder)?;
     // Hosts may have OCFS2 mounted: their writes are refused only while it is made.
     if options.fs == Fs::Ext4
         && let Err(why) = drive.reserve(true)
     {
         // Nothing was made yet.
-        Record::remove(place)?;
+        Record::remove(os_folder)?;
         return Err(Error::Failed(why));
     }
-    let built = build(place, options, &mut record, cgroups, drive);
-    built.or_else(|error| undone(place, drive, error))
+    let built = build(os_folder, options, &mut record, cgroups, drive);
+    built.or_else(|error| undone(os_folder, drive, error))
 }
 
 /// Checks, without a drive, that an operating system can run here.
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub fn check(place: &Place, image: &Path, limits: Limits, fs: Fs) -> Result<(), Error> {
+pub fn check(os_folder: &OsFolder, image: &Path, limits: Limits, fs: Fs) -> Result<(), Error> {
     tools::check()?;
     limits.check()?;
     if fs == Fs::Ocfs2 {
         ocfs2::check()?;
     }
-    check_paths(place, image)
+    check_paths(os_folder, image)
 }
 
 /// Removes what an attempt has made, and returns its error.
-fn undone<T>(place: &Place, drive: &dyn Drive, error: Error) -> Result<T, Error> {
-    match down::down_locked(place, drive) {
+fn undone<T>(os_folder: &OsFolder, drive: &dyn Drive, error: Error) -> Result<T, Error> {
+    match down::down_locked(os_folder, drive) {
         Ok(_) => Err(error),
         Err(left) => Err(Error::Failed(format!("{error}; and {left}"))),
     }
 }
 
 /// Checks the paths, which the options of mounts contain.
-fn check_paths(place: &Place, image: &Path) -> Result<(), Error> {
+fn check_paths(os_folder: &OsFolder, image: &Path) -> Result<(), Error> {
     let shell = ["bin/sh", "usr/bin/sh"].map(|path| image.join(path).symlink_metadata().is_ok());
     if !image.is_dir() || !shell.contains(&true) {
         return Err(Error::Usage(format!(
@@ -115,7 +115,7 @@ fn check_paths(place: &Place, image: &Path) -> Result<(), Error> {
             image.display()
         )));
     }
-    for path in [image, place.folder()] {
+    for path in [image, os_folder.folder()] {
         let text = path.to_string_lossy();
         if !path.is_absolute() || text.contains([':', ',', '\\', '"', '\n']) {
             return Err(Error::Usage(format!(
@@ -127,49 +127,49 @@ fn check_paths(place: &Place, image: &Path) -> Result<(), Error> {
 }
 
 fn build(
-    place: &Place,
+    os_folder: &OsFolder,
     options: &Options,
     record: &mut Record,
     cgroups: Cgroups,
     drive: &dyn Drive,
 ) -> Result<Started, Error> {
-    for folder in place.mount_points() {
+    for folder in os_folder.mount_points() {
         fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     }
-    let door = place.door_log();
-    serve(DOOR, &options.door, &door, |process| record.add(place, process))?;
+    let door = os_folder.door_log();
+    serve(DOOR, &options.door, &door, |process| record.add(os_folder, process))?;
     let is_formatted = match options.fs {
-        Fs::Ext4 => format(place, record)?,
-        Fs::Ocfs2 => format_shared(place, record, drive)?,
+        Fs::Ext4 => format(os_folder, record)?,
+        Fs::Ocfs2 => format_shared(os_folder, record, drive)?,
     };
-    mounts::mount_volume(place, options.fs)?;
+    mounts::mount_volume(os_folder, options.fs)?;
     if options.fs == Fs::Ocfs2 {
-        mounts::mount_memory(place)?;
+        mounts::mount_memory(os_folder)?;
     }
-    for folder in place.changes(options.fs).into_iter().chain([place.data()]) {
+    for folder in os_folder.changes(options.fs).into_iter().chain([os_folder.data()]) {
         fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     }
-    mounts::mount_root(place, &options.image, options.fs)?;
+    mounts::mount_root(os_folder, &options.image, options.fs)?;
     if record.ssh.is_some() {
-        network::check_programs(&place.root(), &options.image)?;
+        network::check_programs(&os_folder.root(), &options.image)?;
     }
-    write_files(place, options)?;
-    create(place, options, record, cgroups)?;
-    let Container::Created(pid) = status::container(place, record)? else {
+    write_files(os_folder, options)?;
+    create(os_folder, options, record, cgroups)?;
+    let Container::Created(pid) = status::container(os_folder, record)? else {
         return Err(Error::Failed("runc: the container is gone".to_owned()));
     };
     // The container waits for its start, so that its programs find the network.
     if let Some(tunnel) = &options.tunnel {
-        tunnel.join(place, record, pid)?;
+        tunnel.join(os_folder, record, pid)?;
     }
-    runc(place, &["start", &record.id])?;
-    let host_key = record.ssh.map(|_| network::wait_for_ssh(place, pid)).transpose()?;
+    runc(os_folder, &["start", &record.id])?;
+    let host_key = record.ssh.map(|_| network::wait_for_ssh(os_folder, pid)).transpose()?;
     Ok(Started { is_new: true, is_formatted, host_key })
 }
 
 /// Makes the container and its control groups.
 fn create(
-    place: &Place,
+    os_folder: &OsFolder,
     options: &Options,
     record: &Record,
     cgroups: Cgroups,
@@ -184,15 +184,15 @@ fn create(
         sessions: &cgroups::make_sessions(&cgroup, cgroups)?,
         processor: std::env::consts::ARCH,
     };
-    write(&place.session(), SESSION_SCRIPT)?;
-    write(&place.config(), &config(&spec, place).to_string())?;
-    runc(place, &["create", "--bundle", &place.folder().to_string_lossy(), &record.id])?;
+    write(&os_folder.session(), SESSION_SCRIPT)?;
+    write(&os_folder.config(), &config(&spec, os_folder).to_string())?;
+    runc(os_folder, &["create", "--bundle", &os_folder.folder().to_string_lossy(), &record.id])?;
     cgroups::limit_sessions(&cgroup, cgroups, options.limits.pids)
 }
 
 /// Makes what an operating system that runs lacks of its network. Returns the key of its OpenSSH.
 fn mend(
-    place: &Place,
+    os_folder: &OsFolder,
     options: &Options,
     record: &mut Record,
     pid: u32,
@@ -204,31 +204,35 @@ fn mend(
         ));
     }
     // Its programs see these files change.
-    write_files(place, options)?;
-    tunnel.join(place, record, pid)?;
-    record.ssh.map(|_| network::wait_for_ssh(place, pid)).transpose()
+    write_files(os_folder, options)?;
+    tunnel.join(os_folder, record, pid)?;
+    record.ssh.map(|_| network::wait_for_ssh(os_folder, pid)).transpose()
 }
 
 /// Makes the file system if the namespace is empty. Returns true if it was made.
-fn format(place: &Place, record: &mut Record) -> Result<bool, Error> {
-    if is_made(place, record.fs)? {
+fn format(os_folder: &OsFolder, record: &mut Record) -> Result<bool, Error> {
+    if is_made(os_folder, record.fs)? {
         return Ok(false);
     }
     record.formatting = true;
-    record.save(place)?;
-    volume::make(place, record.fs)?;
+    record.save(os_folder)?;
+    volume::make(os_folder, record.fs)?;
     record.formatting = false;
-    record.save(place)?;
+    record.save(os_folder)?;
     Ok(true)
 }
 
 /// Does the same for a file system that hosts mount, too: they cannot write while it is made.
-fn format_shared(place: &Place, record: &mut Record, drive: &dyn Drive) -> Result<bool, Error> {
+fn format_shared(
+    os_folder: &OsFolder,
+    record: &mut Record,
+    drive: &dyn Drive,
+) -> Result<bool, Error> {
     let mut is_formatted = false;
-    if !is_made(place, record.fs)? {
+    if !is_made(os_folder, record.fs)? {
         drive.reserve(true).map_err(Error::Failed)?;
         // A host may have written since the look.
-        is_formatted = format(place, record)?;
+        is_formatted = format(os_folder, record)?;
     }
     // Also if a start was killed before this.
     drive.reserve(false).map_err(Error::Failed)?;
@@ -236,10 +240,10 @@ fn format_shared(place: &Place, record: &mut Record, drive: &dyn Drive) -> Resul
 }
 
 /// Returns true if the namespace has the file system, false if it is empty.
-fn is_made(place: &Place, fs: Fs) -> Result<bool, Error> {
+fn is_made(os_folder: &OsFolder, fs: Fs) -> Result<bool, Error> {
     let remedy = "Blocks that are no longer needed are emptied by `csd attach` and `fallocate \
                   --punch-hole`";
-    match volume::look(&place.blocks())? {
+    match volume::look(&os_folder.blocks())? {
         Found::Own(own) if own == fs => Ok(true),
         Found::Empty => Ok(false),
         Found::Own(own) => Err(Error::Usage(format!(
@@ -252,15 +256,15 @@ fn is_made(place: &Place, fs: Fs) -> Result<bool, Error> {
     }
 }
 
-fn write_files(place: &Place, options: &Options) -> Result<(), Error> {
+fn write_files(os_folder: &OsFolder, options: &Options) -> Result<(), Error> {
     let mut hosts = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     for (address, name) in &options.hosts {
         hosts.push_str(&format!("{address} {name}\n"));
     }
-    write(&place.hosts(), &hosts)?;
+    write(&os_folder.hosts(), &hosts)?;
     // Without keys, those of before stay.
     match options.tunnel.as_ref().and_then(|tunnel| tunnel.keys.as_deref()) {
-        Some(keys) => write(&place.keys(), keys),
+        Some(keys) => write(&os_folder.keys(), keys),
         None => Ok(()),
     }
 }
@@ -270,11 +274,11 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Runs runc with output in the log, because the first process keeps it open.
-fn runc(place: &Place, arguments: &[&str]) -> Result<(), Error> {
-    let path = place.log();
+fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
+    let path = os_folder.log();
     let cannot = |error| Error::os(path.display(), error);
     let log = File::options().create(true).append(true).open(&path).map_err(cannot)?;
-    let mut command = status::runc(place);
+    let mut command = status::runc(os_folder);
     command.args(arguments).stdin(Stdio::null());
     command.stdout(log.try_clone().map_err(cannot)?).stderr(log);
     let status = command.status().map_err(|error| Error::os("runc", error))?;
@@ -294,8 +298,8 @@ mod tests {
     #[test]
     fn paths_that_overlays_refuse_and_folders_without_linux_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let (place, image) = (Place::new(folder.path()), folder.path().join("a,b"));
-        let refused = |image: &Path| check_paths(&place, image).unwrap_err().to_string();
+        let (os_folder, image) = (OsFolder::new(folder.path()), folder.path().join("a,b"));
+        let refused = |image: &Path| check_paths(&os_folder, image).unwrap_err().to_string();
         assert!(refused(&image).contains("no root folder of Linux"));
         fs::create_dir_all(image.join("bin")).unwrap();
         assert!(refused(&image).contains("make os-image"));
@@ -303,6 +307,6 @@ mod tests {
         assert!(refused(&image).contains("colon, comma"));
         let plain = folder.path().join("plain");
         fs::rename(&image, &plain).unwrap();
-        assert!(check_paths(&place, &plain).is_ok());
+        assert!(check_paths(&os_folder, &plain).is_ok());
     }
 }

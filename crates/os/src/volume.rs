@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::filesystem::{Fs, LABEL};
-use crate::place::Place;
+use crate::os_folder::OsFolder;
 use crate::{Error, mounts, ocfs2, tools};
 
 /// Bytes that are read at once.
@@ -87,8 +87,8 @@ pub fn look(blocks: &Path) -> Result<Found, Error> {
 ///
 /// # Errors
 /// If the namespace is too small, or the drive fails.
-pub fn make(place: &Place, fs: Fs) -> Result<(), Error> {
-    let blocks = place.blocks();
+pub fn make(os_folder: &OsFolder, fs: Fs) -> Result<(), Error> {
+    let blocks = os_folder.blocks();
     if fs == Fs::Ocfs2 {
         let device = mounts::device_of(&blocks)?;
         let made = ocfs2::make(&device);

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use csd_os::config::Limits;
 use csd_os::down::{Stopped, down, forget};
 use csd_os::filesystem::Fs;
-use csd_os::place::Place;
+use csd_os::os_folder::OsFolder;
 use csd_os::record::Record;
 use csd_os::status::{Container, status};
 use csd_os::up::{Options, Started, up};
@@ -54,8 +54,8 @@ impl File {
         self.folder.path().join("drive")
     }
 
-    fn place(&self) -> Place {
-        Place::new(&self.folder.path().canonicalize().unwrap().join("os"))
+    fn os_folder(&self) -> OsFolder {
+        OsFolder::new(&self.folder.path().canonicalize().unwrap().join("os"))
     }
 
     /// Returns an identifier of its own.
@@ -67,8 +67,8 @@ impl File {
 
     /// Starts it; its door is a link to the file, which a process has to serve.
     fn up(&self, limits: Limits) -> Result<Started, Error> {
-        let place = self.place();
-        let (file, blocks) = (self.path(), place.blocks());
+        let os_folder = self.os_folder();
+        let (file, blocks) = (self.path(), os_folder.blocks());
         let script = format!(
             // It may be ended as soon as it says that it is ready.
             "trap 'rm {}; exit' TERM; ln {} {}; echo ready; while :; do sleep 1000 & wait; done",
@@ -86,14 +86,16 @@ impl File {
             tunnel: None,
             hosts: vec![([10, 77, 0, 3].into(), "d1".to_owned())],
         };
-        up(&place, &options, self)
+        up(&os_folder, &options, self)
     }
 
     /// Runs a script inside.
     fn sh(&self, script: &str) -> Output {
-        let record = Record::load(&self.place()).unwrap().unwrap();
+        let record = Record::load(&self.os_folder()).unwrap().unwrap();
         let mut runc = Command::new("runc");
-        runc.arg("--root").arg(self.place().runc()).args(["exec", "--cwd", "/data", &record.id]);
+        runc.arg("--root")
+            .arg(self.os_folder().runc())
+            .args(["exec", "--cwd", "/data", &record.id]);
         runc.args(["sh", "-c", script]).output().unwrap()
     }
 
@@ -104,15 +106,15 @@ impl File {
     }
 
     fn down(&self) -> Stopped {
-        let stopped = down(&self.place(), self).unwrap();
-        assert_eq!(mounts::below(self.place().folder()).unwrap(), []);
+        let stopped = down(&self.os_folder(), self).unwrap();
+        assert_eq!(mounts::below(self.os_folder().folder()).unwrap(), []);
         stopped
     }
 }
 
 impl Drop for File {
     fn drop(&mut self) {
-        let stopped = down(&self.place(), self);
+        let stopped = down(&self.os_folder(), self);
         if !std::thread::panicking() {
             stopped.unwrap();
         }
@@ -124,7 +126,7 @@ const LIMITS: Limits = Limits { cpus: 0.5, memory_bytes: 128 << 20, pids: 64 };
 #[test]
 fn a_file_system_is_made_once_and_outlives_the_operating_system() {
     let Some(file) = File::new() else { return };
-    assert!(status(&file.place()).unwrap().is_none());
+    assert!(status(&file.os_folder()).unwrap().is_none());
     let started = file.up(LIMITS).unwrap();
     assert!(started.is_new && started.is_formatted && started.host_key.is_none());
     assert_eq!(
@@ -133,19 +135,19 @@ fn a_file_system_is_made_once_and_outlives_the_operating_system() {
     );
     file.said("echo kept > a; echo changed > /opt/csd-test");
     assert!(!Path::new("/opt/csd-test").exists());
-    let state = status(&file.place()).unwrap().unwrap();
+    let state = status(&file.os_folder()).unwrap().unwrap();
     assert!(state.is_up(), "{state:?}");
     assert!(state.usage.pids > 0 && state.usage.cpu_s > 0.0 && state.usage.memory_bytes > 0);
     assert!(state.data.is_some_and(|data| data.bytes > 40 << 20 && !data.is_read_only));
     assert!(!file.up(LIMITS).unwrap().is_new);
     assert!(file.down().was_there && !file.down().was_there);
-    assert_eq!(fs::read_dir(file.place().folder()).unwrap().count(), 3, "lock and two logs");
+    assert_eq!(fs::read_dir(file.os_folder().folder()).unwrap().count(), 3, "lock and two logs");
     assert!(!file.up(LIMITS).unwrap().is_formatted);
     assert_eq!(file.said("cat a /opt/csd-test"), "kept\nchanged\n");
-    assert!(forget(&file.place()).is_err(), "it runs");
+    assert!(forget(&file.os_folder()).is_err(), "it runs");
     file.down();
-    forget(&file.place()).unwrap();
-    assert!(!file.place().folder().exists());
+    forget(&file.os_folder()).unwrap();
+    assert!(!file.os_folder().folder().exists());
     assert_eq!(file.calls.borrow().last().unwrap(), "reserve false");
     assert!(!file.calls.borrow().contains(&"clear".to_owned()));
 }
@@ -154,7 +156,7 @@ fn a_file_system_is_made_once_and_outlives_the_operating_system() {
 fn rests_of_a_killed_one_are_removed_by_down_and_by_up() {
     let Some(file) = File::new() else { return };
     file.up(LIMITS).unwrap();
-    let state = status(&file.place()).unwrap().unwrap();
+    let state = status(&file.os_folder()).unwrap().unwrap();
     let Container::Running(pid) = state.container else { panic!("{state:?}") };
     let kill = |pid: u32| {
         let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
@@ -162,9 +164,9 @@ fn rests_of_a_killed_one_are_removed_by_down_and_by_up() {
     };
     kill(pid);
     kill(state.record.processes[0].pid);
-    let faults = || status(&file.place()).unwrap().unwrap().faults.len();
+    let faults = || status(&file.os_folder()).unwrap().unwrap().faults.len();
     while faults() < 2 {}
-    fs::remove_file(file.place().blocks()).unwrap();
+    fs::remove_file(file.os_folder().blocks()).unwrap();
     file.down();
     let started = file.up(LIMITS).unwrap();
     assert!(started.is_new && !started.is_formatted);
@@ -172,7 +174,7 @@ fn rests_of_a_killed_one_are_removed_by_down_and_by_up() {
     file.down();
     let mut record = state.record.clone();
     (record.formatting, record.processes) = (true, Vec::new());
-    record.save(&file.place()).unwrap();
+    record.save(&file.os_folder()).unwrap();
     assert!(file.up(LIMITS).unwrap().is_formatted);
     assert!(file.calls.borrow().contains(&"clear".to_owned()));
 }
@@ -187,5 +189,5 @@ fn a_namespace_with_anything_in_it_is_left_as_it_is() {
     assert!(matches!(&refused, Error::Usage(why) if why.contains("byte 5000000")), "{refused}");
     assert!(fs::read(file.path()).unwrap() == bytes);
     assert_eq!(*file.calls.borrow(), ["reserve true", "reserve false"]);
-    assert!(Record::load(&file.place()).unwrap().is_none());
+    assert!(Record::load(&file.os_folder()).unwrap().is_none());
 }

@@ -1,5 +1,9 @@
 //! Thread-per-core runtime with io_uring, epoll and simulated back ends
 //!
+//! Work on sockets waits for readiness, which is the pattern Reactor (Schmidt 1995); work on files
+//! waits for completion, which is the pattern Proactor (Pyarali, Harrison, Schmidt, Jordan 1997).
+//! Futures hide the difference.
+//!
 //! A *core* is one thread with its own tasks, timers, sockets and mailbox; cores share nothing and
 //! exchange messages. This crate alone uses io_uring, epoll, clocks, threads and random sources, so
 //! code on a core also runs, repeatably, in the simulation ([`sim`]).

@@ -127,7 +127,7 @@ async fn read_bytes(
     taken: &Taken,
     slot: Slot,
 ) -> Result<Vec<u8>, Error> {
-    let (start, bytes) = context.run.target.place(context.job(), taken, slot);
+    let (start, bytes) = context.run.target.memory_range(context.job(), taken, slot);
     if bytes == 0 {
         return Ok(Vec::new());
     }

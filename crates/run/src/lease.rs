@@ -1,5 +1,8 @@
 //! The lease of a drive's memory: one run at a time keeps its vector there.
 //!
+//! A lease is a lock that ends when its owner is not heard of any more (Gray and Cheriton,
+//! "Leases", 1989). No clocks are compared: a run that wants the memory watches the value itself.
+//!
 //! A run that stores the key 04h in the objects' kv namespace has the memory, and renews the value
 //! every second. A value that does not change for [`PATIENCE`] belongs to an interrupted run, and
 //! is taken over. So a run checks that it still has the memory before it renews, before it sends a

@@ -90,7 +90,7 @@ impl Target {
                 }
             }
             Self::Sums { .. } | Self::Areas { .. } => {
-                let (start, bytes) = self.place(job, taken, slot);
+                let (start, bytes) = self.memory_range(job, taken, slot);
                 let bytes = u32::try_from(bytes).expect("fewer sums than bytes of rows");
                 Output::Memory { nsid: MEMORY_NSID, start, bytes }
             }
@@ -127,7 +127,7 @@ impl Target {
 
     /// Returns the first byte and the number of bytes of memory that an execution over `taken`
     /// writes.
-    pub(crate) fn place(&self, job: &Job, taken: &Taken, slot: Slot) -> (u64, u64) {
+    pub(crate) fn memory_range(&self, job: &Job, taken: &Taken, slot: Slot) -> (u64, u64) {
         match self {
             Self::Nothing | Self::Object { .. } => (0, 0),
             Self::Sums { start, bytes } => {

@@ -1,4 +1,4 @@
-//! Executions that read pieces where they lie; digests cross the wire, and no pieces.
+//! Executions that read pieces in place: only digests cross the wire.
 
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
 use csd_nvme::status::Status;

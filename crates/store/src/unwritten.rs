@@ -1,4 +1,4 @@
-//! Marks of blocks that are claimed for an object and not all written.
+//! Marks of blocks that are claimed for an object but not all written yet.
 //!
 //! A drive that was emptied has forgotten claims and data. Before its units are claimed again, a
 //! mark is stored there: a value under the key of the object's chunk FFFFFFFFh. It is deleted once

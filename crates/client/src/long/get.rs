@@ -1,6 +1,6 @@
 //! Reading objects of any length.
 //!
-//! Invariant: bytes that were passed on without an error at the end are those of one version.
+//! Invariant: a get that returns `Ok` has delivered the bytes of a single version.
 
 use std::io;
 

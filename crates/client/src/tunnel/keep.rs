@@ -1,4 +1,4 @@
-//! [`TunnelEnd::keep`]: an end that connects again.
+//! [`TunnelEnd::keep`]: reconnects the end of a tunnel.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use csd_os::place::remove_if_there;
+use csd_os::os_folder::remove_if_there;
 use csd_store::array::DriveRecord;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use csd_kvlog::format::{Identity, identify};
-use csd_os::place::remove_if_there;
+use csd_os::os_folder::remove_if_there;
 use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{ArrayFolder, DriveRecord};
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use csd_os::filesystem::Fs;
-use csd_os::place::{Place, remove_if_there};
+use csd_os::os_folder::{OsFolder, remove_if_there};
 use csd_store::array::OsRecord;
 
 use super::Local;
@@ -93,7 +93,7 @@ pub(super) fn stop(local: &Local, context: &Context) -> Result<Vec<String>, Fail
     if !local.folder.join("os").is_dir() {
         return Ok(warnings);
     }
-    for target in targets(local, context)?.iter().filter(|one| one.place.record().exists()) {
+    for target in targets(local, context)?.iter().filter(|one| one.os_folder.record().exists()) {
         warnings.extend(os::stop(target)?.1);
     }
     Ok(warnings)
@@ -112,10 +112,10 @@ fn targets<'a>(local: &Local, context: &'a Context) -> Result<Vec<Target<'a>>, F
 pub(super) fn forget(local: &Local) -> Result<(), Failure> {
     let folder = local.folder.join("os");
     for drive in local.file.all() {
-        let place = Place::new(&folder.join(&drive.name));
-        if place.folder().is_dir() {
-            remove_if_there(&place.record()).map_err(Failure::run)?;
-            csd_os::down::forget(&place)?;
+        let os_folder = OsFolder::new(&folder.join(&drive.name));
+        if os_folder.folder().is_dir() {
+            remove_if_there(&os_folder.record()).map_err(Failure::run)?;
+            csd_os::down::forget(&os_folder)?;
         }
         let socket = local.folder.join(format!("{}.inside", drive.name));
         remove_if_there(&socket).map_err(Failure::run)?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use csd_drive::peers::PeerList;
 use csd_nvme::auth::{Hash, Secret};
-use csd_os::place::remove_if_there;
+use csd_os::os_folder::remove_if_there;
 use csd_store::array::DriveRecord;
 
 use super::Local;

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use csd_nvme::controller::connect::is_nqn;
-use csd_os::place::remove_if_there;
+use csd_os::os_folder::remove_if_there;
 use csd_os::process::{last_line, start_time};
 use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{DriveRecord, IN_MEMORY};

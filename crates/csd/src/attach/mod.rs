@@ -94,8 +94,8 @@ fn errno(error: &VolumeError) -> Errno {
     }
 }
 
-/// Place for the volume to appear at, checked before the drive is asked.
-enum Place {
+/// Folder or device at which the volume appears, checked before the drive is asked.
+enum AttachPoint {
     Folder(PathBuf),
     /// The driver's control device.
     Device(File),
@@ -107,7 +107,7 @@ enum Shown {
     Device(Device),
 }
 
-impl Place {
+impl AttachPoint {
     fn of(options: &Attach) -> Result<Self, Failure> {
         match &options.folder {
             Some(folder) => folder::mount_point(folder).map(Self::Folder),
@@ -146,7 +146,7 @@ impl Shown {
 pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Failure> {
     let address = address_of(&options.drive, context)?;
     let connection = context.options()?;
-    let place = Place::of(options)?;
+    let point = AttachPoint::of(options)?;
     let retry = Retry { patience: options.retry, ..Retry::default() };
     let (json, quiet) = (context.json, context.quiet);
     // A core that spins takes time from the drive and from the kernel's side of the file:
@@ -161,7 +161,7 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
             changed: Notify::new(),
         });
         set_core_local(Rc::clone(&attached));
-        let shown = place.show(&attached).await?;
+        let shown = point.show(&attached).await?;
         announce(&shown.path(), &volume, json, quiet);
         let asked = Rc::clone(&attached);
         drop(spawn(Class::System, async move {

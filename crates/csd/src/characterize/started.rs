@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
 use csd_measure::characterize::region::Region;
-use csd_measure::characterize::{self, Options, Place, Subject, survey};
+use csd_measure::characterize::{self, DataArea, Options, Subject, survey};
 use csd_store::array::{DriveOptions, DriveRecord};
 
 use super::{machine, scratch_folder};
@@ -127,8 +127,8 @@ pub(super) fn ingest_bandwidth(
     let address: Address = drive.url.parse().map_err(Failure::run)?;
     let surveyed = survey(&runtime(), &address, &measured.connection)?;
     let region = Region::new(surveyed.block.0, vec![(0, largest)]);
-    let place = Place { region, regions: Vec::new(), values_nsid: None, write: true };
-    let subjects = vec![Subject { address, place, compute_nsid: None, here: true }];
+    let area = DataArea { region, regions: Vec::new(), values_nsid: None, write: true };
+    let subjects = vec![Subject { address, area, compute_nsid: None, here: true }];
     let ingest = Options { subjects, repeat: INGEST_REPEAT, ..measured.clone() };
     Ok(characterize::intake(&ingest, cores)?.bytes_per_s)
 }

@@ -5,7 +5,7 @@
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
 use csd_measure::characterize::region::Region;
-use csd_measure::characterize::{Place, Subject, Survey, survey};
+use csd_measure::characterize::{DataArea, Subject, Survey, survey};
 
 use super::objects::Objects;
 use super::sorted;
@@ -138,7 +138,7 @@ impl Target {
         let subject = |drive: &Surveyed| {
             Ok(Subject {
                 address: drive.address.clone(),
-                place: self.place(drive, sizes, kernels)?,
+                area: self.area(drive, sizes, kernels)?,
                 compute_nsid: drive.survey.compute_nsid,
                 here: drive.address.socket.is_local(),
             })
@@ -147,12 +147,12 @@ impl Target {
     }
 
     /// Returns the location of a drive's working sets.
-    fn place(
+    fn area(
         &self,
         drive: &Surveyed,
         sizes: &[u64],
         kernels: &[&'static dyn Kernel],
-    ) -> Result<Place, Failure> {
+    ) -> Result<DataArea, Failure> {
         let (nsid, bytes, _) = drive.survey.block;
         let largest = sizes.iter().copied().max().unwrap_or(0);
         let stores = self.writes() && kernels.iter().any(|kernel| kernel.sample().stores);
@@ -165,7 +165,7 @@ impl Target {
         let region = Region::new(nsid, vec![(0, needed)]);
         let stores_values = self.writes() || matches!(self.kind, Kind::Array(_));
         let values_nsid = drive.survey.values_nsid.filter(|_| stores_values);
-        Ok(Place { region, regions: drive.regions.clone(), values_nsid, write: self.writes() })
+        Ok(DataArea { region, regions: drive.regions.clone(), values_nsid, write: self.writes() })
     }
 
     /// Removes the objects; a started drive ends when it is dropped.

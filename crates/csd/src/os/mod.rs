@@ -46,7 +46,7 @@ impl From<csd_os::Error> for Failure {
 fn exec(options: &Exec, context: &Context) -> Result<Report, Failure> {
     let target = target::one(&options.drive, context)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    csd_os::exec::exec(&target.place, &options.program, terminal)?;
+    csd_os::exec::exec(&target.os_folder, &options.program, terminal)?;
     Ok(Report::new("", Value::Null))
 }
 
@@ -65,7 +65,7 @@ fn down(which: &Which, context: &Context) -> Result<Report, Failure> {
 
 /// Stops the operating system of a drive. Returns the outcome in words, and a warning.
 pub(crate) fn stop(target: &Target<'_>) -> Result<(&'static str, Option<String>), Failure> {
-    let Stopped { was_there, reserved } = csd_os::down::down(&target.place, target)?;
+    let Stopped { was_there, reserved } = csd_os::down::down(&target.os_folder, target)?;
     let words = if was_there { "stopped" } else { "was not running" };
     let warning = reserved.filter(|_| was_there).map(|why| {
         format!(

@@ -38,7 +38,7 @@ pub(super) fn status(which: &Which, context: &Context) -> Result<Report, Failure
 /// Returns the cells of an operating system, its JSON, and its faults.
 fn describe(target: &Target<'_>) -> Result<(Vec<String>, Value, Vec<String>), Failure> {
     let url = target.inside.to_string();
-    let Some(status) = csd_os::status::status(&target.place)? else {
+    let Some(status) = csd_os::status::status(&target.os_folder)? else {
         let cells = [vec!["down".to_owned()], vec!["-".to_owned(); 8]].concat();
         return Ok((
             cells,

@@ -1,4 +1,4 @@
-//! [`Target`]: a drive whose operating system a command names, and the place of it on this machine.
+//! [`Target`]: a drive whose operating system a command names, and its folder on this machine.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use csd_client::{Retry, Volume};
 use csd_initiator::{Address, Controller, Error, NamespaceKind};
 use csd_nvme::feature::{FeatureId, set_features};
 use csd_os::Drive;
-use csd_os::place::Place;
+use csd_os::os_folder::OsFolder;
 use csd_store::array::{ArrayFile, ArrayFolder, DriveRecord};
 
 use super::addresses::Addresses;
@@ -21,7 +21,7 @@ pub(crate) struct Target<'a> {
     /// Its name, also the host name of its operating system.
     pub(crate) name: String,
     pub(crate) inside: Address,
-    pub(crate) place: Place,
+    pub(crate) os_folder: OsFolder,
     /// Address over the network, if this machine is the tunnel's host as well.
     pub(super) outside: Option<String>,
     /// Folder of the files for OpenSSH's client.
@@ -41,14 +41,14 @@ impl<'a> Target<'a> {
     ) -> Result<Self, Failure> {
         let path = inside_path(folder, &drive.name)?;
         let inside = Address::new(path.as_path(), drive.nqn());
-        let place = Place::new(&folder.join("os").join(&drive.name));
+        let os_folder = OsFolder::new(&folder.join("os").join(&drive.name));
         let (name, outside) = (drive.name.clone(), Some(drive.url.clone()));
         let mut hosts = Vec::new();
         if let Some(addresses) = Addresses::of(file)? {
             hosts.extend(addresses.drives().map(|(address, name)| (address, name.clone())));
         }
         let ssh = folder.to_owned();
-        Ok(Self { name, inside, place, outside, ssh, hosts, context })
+        Ok(Self { name, inside, os_folder, outside, ssh, hosts, context })
     }
 
     /// Returns the drive of this URL. Its operating system is in a folder next to the socket.
@@ -69,9 +69,9 @@ impl<'a> Target<'a> {
         let stem = file.split('.').find(|part| !part.is_empty()).unwrap_or("drive");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let name = stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(63).collect();
-        let place = Place::new(&folder.join(format!("{file}.os")));
-        let (outside, ssh) = (None, place.folder().to_owned());
-        Ok(Self { name, inside, place, outside, ssh, hosts: Vec::new(), context })
+        let os_folder = OsFolder::new(&folder.join(format!("{file}.os")));
+        let (outside, ssh) = (None, os_folder.folder().to_owned());
+        Ok(Self { name, inside, os_folder, outside, ssh, hosts: Vec::new(), context })
     }
 
     /// Returns the options with which another process connects as this one does.

@@ -118,7 +118,7 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
         let message = format!("drive {}: {}", target.name, failure.message);
         Failure { message, ..failure }
     };
-    let can_run = csd_os::up::check(&target.place, &wanted.image, wanted.limits, wanted.fs);
+    let can_run = csd_os::up::check(&target.os_folder, &wanted.image, wanted.limits, wanted.fs);
     can_run.map_err(|error| of_drive(error.into()))?;
     let ends = match wanted.fs {
         Fs::Ext4 => Ends::of(target).map_err(of_drive)?.and_then(|ends| ends.addresses()),
@@ -137,7 +137,7 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
         hosts: network::hosts(target, ends.as_ref()),
         tunnel,
     };
-    let started = csd_os::up::up(&target.place, &options, target);
+    let started = csd_os::up::up(&target.os_folder, &options, target);
     let started = started.map_err(|error| of_drive(error.into()))?;
     let Started { is_new, is_formatted, host_key } = started;
     let address = ends.as_ref().map(|ends| ends[1]);
@@ -169,7 +169,7 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
 /// Returns the command line that attaches the drive's blocks.
 fn door(target: &Target<'_>, retry: Duration) -> Result<Vec<String>, Failure> {
     let mut words = vec![program()?, "attach".to_owned(), target.inside.to_string()];
-    words.push(target.place.door().to_string_lossy().into_owned());
+    words.push(target.os_folder.door().to_string_lossy().into_owned());
     words.extend(["--retry".to_owned(), format!("{}ms", retry.as_millis())]);
     words.extend(target.connection()?);
     Ok(words)

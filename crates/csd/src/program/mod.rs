@@ -13,7 +13,7 @@ mod sandbox;
 use std::path::Path;
 
 use csd_drive::compute::digest;
-use csd_initiator::{Address, Compute, Controller, NamespaceKind, Place};
+use csd_initiator::{Address, Compute, Controller, NamespaceKind, ProgramSlot};
 use csd_nvme::compute::{DEVICE_DEFINED, ProgramState};
 use csd_nvme::wire::text_of;
 use csd_reactor::block_on;
@@ -150,8 +150,8 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
         let ptype = known.map(|one| one.ptype).ok_or_else(|| {
             not_taken(&compute.controller().address().to_string(), &options.ptype)
         })?;
-        let place = Place { index, ptype, pid };
-        compute.load(place, &bytes).await.map_err(Failure::run)?;
+        let slot = ProgramSlot { index, ptype, pid };
+        compute.load(slot, &bytes).await.map_err(Failure::run)?;
         if options.activate {
             compute.activate(index, true).await.map_err(Failure::run)?;
         }

@@ -1,4 +1,4 @@
-//! Commands over objects that begin again because an input was moved to other drives meanwhile.
+//! Retries of commands over objects whose inputs were moved to other drives meanwhile.
 
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;

@@ -3,8 +3,8 @@
 //! Such an execution is split into many short parts. Each part that begins takes the units and the
 //! unrolling of the moment from the controller of `csd-kernels`; each part that ends tells it the
 //! rate. A core that hosts use less goes before the others. One [`Adapting`] serves all executions
-//! that a core receives. Invariant: a part holds a place until it ends or its execution is dropped,
-//! so no place is lost.
+//! that a core receives. Invariant: a part holds a slot until it ends or its execution is dropped,
+//! so no slot is lost.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -55,8 +55,8 @@ impl Adapting {
         })
     }
 
-    /// Waits until a part may begin, on at most `cores` cores. Returns its place.
-    pub(super) async fn begin(self: &Rc<Self>, cores: usize) -> Place {
+    /// Waits until a part may begin, on at most `cores` cores. Returns its slot.
+    pub(super) async fn begin(self: &Rc<Self>, cores: usize) -> PartSlot {
         let setting = loop {
             let setting = self.controller.borrow().setting();
             let units = usize::from(setting.units).min(cores).max(1);
@@ -72,7 +72,7 @@ impl Adapting {
         self.parts.set(self.parts.get() + 1);
         let core = self.least_used(usize::from(setting.units));
         self.cores.borrow_mut()[core.0].parts += 1;
-        Place { adapting: Rc::clone(self), core, unroll: setting.unroll }
+        PartSlot { adapting: Rc::clone(self), core, unroll: setting.unroll }
     }
 
     /// Returns the core with the fewest parts among the `units` cores that hosts use least; of
@@ -121,8 +121,8 @@ impl Use {
     }
 }
 
-/// Place of a part that is under way.
-pub(super) struct Place {
+/// Slot of a part that is under way.
+pub(super) struct PartSlot {
     adapting: Rc<Adapting>,
     /// Core that it runs on.
     pub(super) core: CoreId,
@@ -130,7 +130,7 @@ pub(super) struct Place {
     pub(super) unroll: u8,
 }
 
-impl Place {
+impl PartSlot {
     /// Reports that the part of `bytes` bytes ended well.
     pub(super) fn done(&self, bytes: u64) {
         let this = &self.adapting;
@@ -143,7 +143,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PartSlot {
     fn drop(&mut self) {
         let this = &self.adapting;
         this.parts.set(this.parts.get() - 1);

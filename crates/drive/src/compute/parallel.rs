@@ -1,7 +1,7 @@
 //! An execution on several cores of the drive: one part on each, through that core's own
 //! [`Compute`].
 //!
-//! `parts` splits the execution. Invariants: an execution holds a place on a core only while it
+//! `parts` splits the execution. Invariants: an execution holds a slot on a core only while it
 //! runs there, so executions that wait for the same cores cannot deadlock; a part that fails ends
 //! the others; when the execution is cancelled, its parts end with their steps.
 
@@ -83,11 +83,11 @@ impl Compute {
     ) -> Report {
         let (mut running, mut used) = (Vec::new(), BTreeSet::new());
         for mut part in parts {
-            let place = self.adapting.begin(cores).await;
-            if let Some(parameters) = builtin::adapted(&part.execution, place.unroll) {
+            let slot = self.adapting.begin(cores).await;
+            if let Some(parameters) = builtin::adapted(&part.execution, slot.unroll) {
                 part.execution.parameters = parameters;
             }
-            used.insert(place.core);
+            used.insert(slot.core);
             let (bytes, program) = (part.bytes.clone(), part.execution.program);
             let (cancel, length) = (cancel.clone(), bytes.end - bytes.start);
             let there = move || async move {
@@ -95,9 +95,9 @@ impl Compute {
                 Ok(here.part(&part, &cancel).await)
             };
             let asked = async move {
-                let report = call(place.core, Class::Background, there).await;
+                let report = call(slot.core, Class::Background, there).await;
                 if matches!(&report, Ok(Ok(report)) if report.result.is_ok()) {
-                    place.done(length);
+                    slot.done(length);
                 }
                 report
             };

@@ -1,8 +1,7 @@
 //! [`PieceIo`]: reads and stores the pieces of a task, on this drive and on its peers.
 //!
-//! To peers it sends reads and stores only. Invariants: a store that has begun is not cut off when
-//! its execution is cancelled; the look at the guards of a target is the last step before its
-//! write.
+//! Peers get only reads and stores from it. Invariants: a store that has begun runs to its end when
+//! its execution is cancelled; the guards of a target are checked directly before its write.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,6 +1,10 @@
 //! [`AuthScheduler`]: fair scheduling of the modular powers of authentication. Strangers can ask
 //! for them, and one takes milliseconds.
 //!
+//! A token bucket of CPU time limits all of them together, and fair queueing by virtual time
+//! (Demers, Keshav, Shenker, "Analysis and simulation of a fair queueing algorithm", 1989) chooses
+//! the next one.
+//!
 //! A core computes one at a time, and together they take at most 1/`SHARE` of its time beyond
 //! `SAVED_NS_MAX` that was saved up. The next computation is that of the asker for whom least was
 //! computed lately, by address and group: hosts that ask for little are served between those that
@@ -91,17 +95,17 @@ impl AuthScheduler {
         asker: Asker,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(T, Duration), ComputeFailed> {
-        let place = Place::new(self, asker);
+        let entry = QueueEntry::new(self, asker);
         loop {
             let changed = self.changed.notified();
-            let go = self.state.borrow_mut().go(place.number);
+            let go = self.state.borrow_mut().go(entry.number);
             match go {
                 Go::Now => break,
                 Go::After(pause) => drop(timeout(pause, changed).await),
                 Go::Later => changed.await,
             }
         }
-        drop(place);
+        drop(entry);
         CoreCounters::add(&self.counters.powers, 1);
         // A task of its own, which runs and is charged even if the host leaves.
         let this = Rc::clone(self);
@@ -181,13 +185,13 @@ impl State {
     }
 }
 
-/// A guard of a place among the waiting askers.
-struct Place<'a> {
+/// Guard of an entry among the waiting askers.
+struct QueueEntry<'a> {
     scheduler: &'a AuthScheduler,
     number: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> QueueEntry<'a> {
     fn new(scheduler: &'a AuthScheduler, asker: Asker) -> Self {
         let mut state = scheduler.state.borrow_mut();
         state.arrivals += 1;
@@ -198,7 +202,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         let mut state = self.scheduler.state.borrow_mut();
         state.waiting.retain(|(number, _)| *number != self.number);

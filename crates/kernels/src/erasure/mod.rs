@@ -1,6 +1,7 @@
 //! Erasure code: a stripe of n data pieces and k parity pieces, any n of which give all others.
 //!
-//! The code is a systematic Reed-Solomon code over GF(2^8) modulo 11Dh. Pieces are numbered from 0,
+//! The code is a systematic Reed-Solomon code over GF(2^8) modulo 11Dh, by a Cauchy matrix (Blömer
+//! et al., "An XOR-based erasure-resilient coding scheme", 1995). Pieces are numbered from 0,
 //! data first. Parity piece i is the sum of all data pieces j, each times 1/(i xor j): the matrix
 //! of ISA-L's `gf_gen_cauchy1_matrix`, every square part of which can be inverted. Byte b of a
 //! parity piece depends only on byte b of each data piece.

@@ -1,6 +1,10 @@
 //! Fingerprint: eight sums over GF(2^8) of the pieces of an erasure code, by which a host knows
 //! that stripes are code words without seeing their bytes.
 //!
+//! The code is linear, so sums of its pieces with suitable weights obey the same equations as the
+//! pieces: homomorphic fingerprinting (Hendricks, Ganger, Reiter, "Verifying distributed
+//! erasure-coded data", 2007). It is no rolling hash such as Rabin's.
+//!
 //! A sum adds up the bytes of a piece, each times a weight that follows from the host's seed, the
 //! stripe, the number of the piece and the position of the byte. The weights of a data piece are
 //! those of the parity pieces, each times the data piece's coefficient in that parity piece. So the

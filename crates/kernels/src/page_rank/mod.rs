@@ -1,5 +1,8 @@
 //! Page rank: the product of a matrix's rows with a vector, and the iteration around it.
 //!
+//! Power iteration for the ranks of a graph's nodes (Page, Brin, Motwani, Winograd, "The PageRank
+//! citation ranking", 1999).
+//!
 //! There are two forms. `dense`: rows of f32, as in the paper "CSDPLAN". A row's sum is taken in
 //! [`LANES_DENSE`] lanes, column `j` in lane `j` modulo that; each product is rounded before it is
 //! added, and the lanes are folded pairwise. `sparse`: rows of a graph's incoming edges, with f64

@@ -1,5 +1,10 @@
 //! [`Hash`]: an exact index of 24 bytes an entry.
 //!
+//! Entries are sorted by a permutation of the key, so that they spread evenly, and the permutation
+//! is inverted to list keys. Bits of the key that an entry's position implies are not stored:
+//! quotienting (Cleary, "Compact hash tables using bidirectional linear probing", 1984). In place
+//! of probing there are sorted blocks, as the leaves of a B+ tree.
+//!
 //! A key's first 8 permuted bits choose one of 256 partitions and are not stored. A partition is a
 //! list of blocks, a block a sorted array of at most [`BLOCK_ENTRIES_MAX`] entries. Invariants:
 //! no block is empty; every entry of a block is at or behind the block's `first` and before that of
@@ -12,9 +17,9 @@ use std::ops::Bound;
 use csd_nvme::kv::Key;
 
 use super::permute::{inverse, permute};
-use super::{Place, Rank};
+use super::{Rank, RecordPointer};
 
-/// Bits of a record's place: 16 TiB in units of 64 bytes.
+/// Bits of a record's offset: 16 TiB in units of 64 bytes.
 pub(super) const RECORD_BITS: u32 = 38;
 /// Bits of a value's length: up to 16 MiB.
 const LENGTH_BITS: u32 = 25;
@@ -35,7 +40,7 @@ const MERGED_ENTRIES_MAX: usize = 96;
 /// less one, 4 zeros.
 type Order = u128;
 
-/// An entry. Two words of the order, so that its size is 24 bytes, then the place: 38 bits of the
+/// An entry. Two words of the order, so that its size is 24 bytes, then the pointer: 38 bits of the
 /// record, 25 of the value's length, and one that is set for a tombstone.
 #[derive(Clone, Copy, Debug)]
 struct Entry([u64; 3]);
@@ -44,28 +49,28 @@ const _: () = assert!(size_of::<Entry>() == 24 && RECORD_BITS + LENGTH_BITS + 1 
 
 impl Entry {
     #[allow(clippy::cast_possible_truncation)] // the halves
-    fn new(order: Order, place: Place) -> Self {
-        Self([(order >> 64) as u64, order as u64, pack(place)])
+    fn new(order: Order, pointer: RecordPointer) -> Self {
+        Self([(order >> 64) as u64, order as u64, pack(pointer)])
     }
 
     fn order(&self) -> Order {
         u128::from(self.0[0]) << 64 | u128::from(self.0[1])
     }
 
-    fn place(&self) -> Place {
+    fn pointer(&self) -> RecordPointer {
         let length = u32::try_from(self.0[2] >> 1 & ((1 << LENGTH_BITS) - 1)).expect("25 bits");
-        Place {
+        RecordPointer {
             record: self.0[2] >> (LENGTH_BITS + 1),
             value_bytes: (self.0[2] & 1 == 0).then_some(length),
         }
     }
 }
 
-fn pack(place: Place) -> u64 {
-    let length = u64::from(place.value_bytes.unwrap_or(0));
+fn pack(pointer: RecordPointer) -> u64 {
+    let length = u64::from(pointer.value_bytes.unwrap_or(0));
     // The drive refuses longer logs at its start, and the commands longer values.
-    assert!(place.record >> RECORD_BITS == 0 && length >> LENGTH_BITS == 0, "{place:?}");
-    place.record << (LENGTH_BITS + 1) | length << 1 | u64::from(place.value_bytes.is_none())
+    assert!(pointer.record >> RECORD_BITS == 0 && length >> LENGTH_BITS == 0, "{pointer:?}");
+    pointer.record << (LENGTH_BITS + 1) | length << 1 | u64::from(pointer.value_bytes.is_none())
 }
 
 /// A sorted array of entries.
@@ -106,14 +111,14 @@ impl Hash {
         self.length
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Place> {
+    pub(super) fn get(&self, key: &Key) -> Option<RecordPointer> {
         let (partition, order) = spot(key);
         let blocks = &self.partitions[partition];
         let block = &blocks[block_of(blocks, order)?];
-        block.find(order).ok().map(|at| block.entries[at].place())
+        block.find(order).ok().map(|at| block.entries[at].pointer())
     }
 
-    pub(super) fn insert(&mut self, key: &Key, place: Place) -> Option<Place> {
+    pub(super) fn insert(&mut self, key: &Key, pointer: RecordPointer) -> Option<RecordPointer> {
         let (partition, order) = spot(key);
         let blocks = &mut self.partitions[partition];
         if blocks.is_empty() {
@@ -123,8 +128,8 @@ impl Hash {
         let mut at = match blocks[number].find(order) {
             Ok(at) => {
                 let entry = &mut blocks[number].entries[at];
-                let before = entry.place();
-                *entry = Entry::new(order, place);
+                let before = entry.pointer();
+                *entry = Entry::new(order, pointer);
                 return Some(before);
             }
             Err(at) => at,
@@ -142,18 +147,18 @@ impl Hash {
         if block.entries.len() == block.entries.capacity() {
             block.entries.reserve_exact(STEP_ENTRIES);
         }
-        block.entries.insert(at, Entry::new(order, place));
+        block.entries.insert(at, Entry::new(order, pointer));
         block.first = block.first.min(order);
         self.length += 1;
         None
     }
 
-    pub(super) fn remove(&mut self, key: &Key) -> Option<Place> {
+    pub(super) fn remove(&mut self, key: &Key) -> Option<RecordPointer> {
         let (partition, order) = spot(key);
         let blocks = &mut self.partitions[partition];
         let number = block_of(blocks, order)?;
         let at = blocks[number].find(order).ok()?;
-        let place = blocks[number].entries.remove(at).place();
+        let pointer = blocks[number].entries.remove(at).pointer();
         self.length -= 1;
         let entries = |number: usize| blocks.get(number).map_or(usize::MAX, |b| b.entries.len());
         let own = entries(number);
@@ -175,7 +180,7 @@ impl Hash {
         if blocks.capacity() > 2 * blocks.len() + STEP_ENTRIES {
             blocks.shrink_to(blocks.len() + STEP_ENTRIES);
         }
-        Some(place)
+        Some(pointer)
     }
 
     /// Shows entries in order, from a key on, until `look` returns false. Returns true if all were
@@ -183,7 +188,7 @@ impl Hash {
     pub(super) fn scan(
         &self,
         from: Bound<Key>,
-        look: &mut impl FnMut(Rank, Key, Place) -> bool,
+        look: &mut impl FnMut(Rank, Key, RecordPointer) -> bool,
     ) -> bool {
         let (first, is_included) = match from {
             Bound::Included(key) => (spot(&key), true),
@@ -203,7 +208,7 @@ impl Hash {
                 };
                 for entry in &block.entries[start..] {
                     let (rank, key) = ranked(number, entry.order());
-                    if !look(rank, key, entry.place()) {
+                    if !look(rank, key, entry.pointer()) {
                         return false;
                     }
                 }

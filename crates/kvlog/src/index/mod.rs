@@ -55,9 +55,9 @@ impl fmt::Display for IndexKind {
     }
 }
 
-/// Place of a record.
+/// Pointer to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPointer {
     /// Offset of the record in the log, in units of [`RECORD_ALIGNMENT`].
     pub record: u64,
     /// Length of the value in bytes, `None` for a tombstone.
@@ -83,7 +83,7 @@ pub enum Index {
     /// Compact entries.
     Hash(Box<Hash>),
     /// A tree.
-    Ordered(BTreeMap<Key, Place>),
+    Ordered(BTreeMap<Key, RecordPointer>),
 }
 
 impl Index {
@@ -95,24 +95,24 @@ impl Index {
         }
     }
 
-    /// Returns the place of a key's newest record, which may be a tombstone.
-    pub fn get(&self, key: &Key) -> Option<Place> {
+    /// Returns the pointer to a key's newest record, which may be a tombstone.
+    pub fn get(&self, key: &Key) -> Option<RecordPointer> {
         match self {
             Self::Hash(hash) => hash.get(key),
             Self::Ordered(tree) => tree.get(key).copied(),
         }
     }
 
-    /// Sets the place of a key, and returns the one before.
-    pub fn insert(&mut self, key: Key, place: Place) -> Option<Place> {
+    /// Sets the pointer to the record of a key, and returns the one before.
+    pub fn insert(&mut self, key: Key, pointer: RecordPointer) -> Option<RecordPointer> {
         match self {
-            Self::Hash(hash) => hash.insert(&key, place),
-            Self::Ordered(tree) => tree.insert(key, place),
+            Self::Hash(hash) => hash.insert(&key, pointer),
+            Self::Ordered(tree) => tree.insert(key, pointer),
         }
     }
 
-    /// Removes a key, and returns its place.
-    pub fn remove(&mut self, key: &Key) -> Option<Place> {
+    /// Removes a key, and returns its pointer.
+    pub fn remove(&mut self, key: &Key) -> Option<RecordPointer> {
         match self {
             Self::Hash(hash) => hash.remove(key),
             Self::Ordered(tree) => tree.remove(key),
@@ -124,13 +124,13 @@ impl Index {
     pub fn page(&self, from: Bound<Key>, keys_max: usize, looks_max: usize) -> Page {
         let mut page = Page::default();
         let mut looks = 0;
-        let mut look = |rank, key, place: Place| {
+        let mut look = |rank, key, pointer: RecordPointer| {
             if page.keys.len() == keys_max || looks == looks_max {
                 return false;
             }
             looks += 1;
             page.last = Some(key);
-            if place.value_bytes.is_some() {
+            if pointer.value_bytes.is_some() {
                 page.keys.push((rank, key));
             }
             true
@@ -139,7 +139,7 @@ impl Index {
             Self::Hash(hash) => hash.scan(from, &mut look),
             Self::Ordered(tree) => {
                 let mut entries = tree.range((from, Bound::Unbounded));
-                entries.all(|(key, place)| look(ordered_rank(key), *key, *place))
+                entries.all(|(key, pointer)| look(ordered_rank(key), *key, *pointer))
             }
         };
         if is_whole {

@@ -1,8 +1,10 @@
 //! The permutation of keys that the hashed index sorts by.
 //!
-//! Four Feistel rounds mix the sixteen bytes of a zero-padded key, so that keys spread evenly over
-//! partitions, and every key can be computed back from its place. Invariant: the permutation never
-//! changes, because the order of List depends on it.
+//! Four rounds of a Feistel network (Luby and Rackoff, "How to construct pseudorandom permutations
+//! from pseudorandom functions", 1988) mix the sixteen bytes of a zero-padded key, so that keys
+//! spread evenly over partitions, and every key can be computed back. The round function is no
+//! cipher: hosts that choose their keys on purpose can fill one partition. Invariant: the
+//! permutation never changes, because the order of List depends on it.
 
 /// Constants of the rounds: multiples of 2^64 divided by the golden ratio.
 const ROUNDS: [u64; 4] =

@@ -26,9 +26,9 @@ fn key(number: u64, count: u64) -> Key {
     Key::new(&bytes[..usize::try_from(number % 16).unwrap() + 1]).unwrap()
 }
 
-fn place(draw: u64) -> Place {
+fn pointer(draw: u64) -> RecordPointer {
     let value_bytes = (!draw.is_multiple_of(5)).then_some(u32::try_from(draw % (1 << 24)).unwrap());
-    Place { record: draw >> 26, value_bytes }
+    RecordPointer { record: draw >> 26, value_bytes }
 }
 
 fn rank(index: &Index, key: Key) -> Rank {
@@ -36,7 +36,7 @@ fn rank(index: &Index, key: Key) -> Rank {
         Index::Hash(_) => Index::new(IndexKind::Hash),
         Index::Ordered(_) => Index::new(IndexKind::Ordered),
     };
-    alone.insert(key, Place { record: 0, value_bytes: Some(0) });
+    alone.insert(key, RecordPointer { record: 0, value_bytes: Some(0) });
     alone.page(Bound::Unbounded, 1, 1).keys[0].0
 }
 
@@ -58,8 +58,8 @@ fn list(index: &Index, keys_max: usize, looks_max: usize) -> Vec<(Rank, Key)> {
     }
 }
 
-fn listed(model: &BTreeMap<Rank, (Key, Place)>) -> Vec<(Rank, Key)> {
-    let values = model.iter().filter(|(_, (_, place))| place.value_bytes.is_some());
+fn listed(model: &BTreeMap<Rank, (Key, RecordPointer)>) -> Vec<(Rank, Key)> {
+    let values = model.iter().filter(|(_, (_, pointer))| pointer.value_bytes.is_some());
     values.map(|(rank, (key, _))| (*rank, *key)).collect()
 }
 
@@ -67,7 +67,7 @@ fn listed(model: &BTreeMap<Rank, (Key, Place)>) -> Vec<(Rank, Key)> {
 fn both_kinds_do_as_an_ordered_map_does() {
     for (kind, seed) in [(IndexKind::Hash, 1), (IndexKind::Ordered, 2), (IndexKind::Hash, 3)] {
         let (mut index, mut draws) = (Index::new(kind), Draws(seed));
-        let mut model: BTreeMap<Rank, (Key, Place)> = BTreeMap::new();
+        let mut model: BTreeMap<Rank, (Key, RecordPointer)> = BTreeMap::new();
         let count = 20_000;
         // The index grows, changes, shrinks, grows again, and empties.
         for (steps, removals) in [(40_000, 1), (20_000, 5), (30_000, 8), (20_000, 2), (90_000, 9)] {
@@ -75,14 +75,14 @@ fn both_kinds_do_as_an_ordered_map_does() {
                 let draw = draws.next();
                 let key = key(draw >> 32, count);
                 let rank = rank(&index, key);
-                let place = place(draws.next());
+                let pointer = pointer(draws.next());
                 let (is, should) = if draw % 10 < removals {
                     (index.remove(&key), model.remove(&rank))
                 } else {
-                    (index.insert(key, place), model.insert(rank, (key, place)))
+                    (index.insert(key, pointer), model.insert(rank, (key, pointer)))
                 };
-                assert_eq!(is, should.map(|(_, place)| place));
-                assert_eq!(index.get(&key), model.get(&rank).map(|(_, place)| *place));
+                assert_eq!(is, should.map(|(_, pointer)| pointer));
+                assert_eq!(index.get(&key), model.get(&rank).map(|(_, pointer)| *pointer));
             }
             check(&index);
             assert_eq!(index.len(), model.len());
@@ -97,7 +97,7 @@ fn a_page_begins_at_any_key_there_or_not() {
     for kind in [IndexKind::Hash, IndexKind::Ordered] {
         let (mut index, mut draws) = (Index::new(kind), Draws(9));
         for _ in 0..3000 {
-            index.insert(key(draws.next(), 5000), place(draws.next()));
+            index.insert(key(draws.next(), 5000), pointer(draws.next()));
         }
         let all = list(&index, 64, 64);
         for number in 0..5000 {
@@ -119,7 +119,7 @@ fn the_order_of_an_ordered_index_is_that_of_keys() {
     let mut index = Index::new(IndexKind::Ordered);
     let mut keys: Vec<Key> = (0..500).map(|number| key(number, 500)).collect();
     for key in keys.iter().rev() {
-        index.insert(*key, place(1));
+        index.insert(*key, pointer(1));
     }
     keys.sort_unstable();
     keys.dedup();
@@ -131,7 +131,7 @@ fn the_order_of_an_ordered_index_is_that_of_keys() {
 fn the_order_of_a_hashed_index_never_changes() {
     let mut index = Index::new(IndexKind::Hash);
     for key in [&b"a"[..], b"b", b"ab", b"a\0", b"0123456789abcdef", b"\0", b"\0\0"] {
-        index.insert(Key::new(key).unwrap(), place(1));
+        index.insert(Key::new(key).unwrap(), pointer(1));
     }
     let order: Vec<Vec<u8>> =
         list(&index, 9, 9).iter().map(|(_, key)| key.as_bytes().to_vec()).collect();
@@ -146,7 +146,7 @@ fn a_block_splits_in_halves_when_it_is_full() {
     let mut same = Vec::new();
     for number in 0.. {
         let key = Key::new(&u32::to_be_bytes(number)).unwrap();
-        probe.insert(key, place(1));
+        probe.insert(key, pointer(1));
         if rank(&probe, key).1 >> 120 == 7 {
             same.push(key);
         }
@@ -157,7 +157,7 @@ fn a_block_splits_in_halves_when_it_is_full() {
     let mut index = Index::new(IndexKind::Hash);
     let mut sizes = Vec::new();
     for key in &same {
-        index.insert(*key, place(1));
+        index.insert(*key, pointer(1));
         check(&index);
         sizes.push(index.allocated_bytes().unwrap());
     }
@@ -172,14 +172,14 @@ fn a_block_splits_in_halves_when_it_is_full() {
 }
 
 #[test]
-fn all_that_a_place_can_say_is_kept() {
+fn all_that_a_pointer_can_say_is_kept() {
     let mut index = Index::new(IndexKind::Hash);
     let key = Key::new(b"k").unwrap();
     for value_bytes in [None, Some(0), Some(1), Some(16 << 20)] {
         for record in [0, 1, (1 << 38) - 1] {
-            let place = Place { record, value_bytes };
-            index.insert(key, place);
-            assert_eq!(index.get(&key), Some(place));
+            let pointer = RecordPointer { record, value_bytes };
+            index.insert(key, pointer);
+            assert_eq!(index.get(&key), Some(pointer));
         }
     }
     assert_eq!(IndexKind::Hash.log_bytes_max(), 16 << 40);
@@ -191,7 +191,7 @@ fn bytes_a_key(keys: u32) -> f64 {
     let mut index = Index::new(IndexKind::Hash);
     let shard = keys / 16;
     for number in 0..shard {
-        index.insert(Key::new(&number.to_be_bytes()).unwrap(), place(1));
+        index.insert(Key::new(&number.to_be_bytes()).unwrap(), pointer(1));
     }
     assert_eq!(index.len(), shard as usize);
     f64::from(u32::try_from(index.allocated_bytes().unwrap()).unwrap()) / f64::from(shard)

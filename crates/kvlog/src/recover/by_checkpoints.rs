@@ -9,53 +9,59 @@ use csd_reactor::Buffer;
 use crate::checkpoint::{Checkpoint, Entries, Listed};
 use crate::index::Index;
 use crate::media::Media;
-use crate::record::{Place, RECORDS_OFFSET, footprint};
+use crate::record::{RECORDS_OFFSET, SegmentRange, footprint};
 use crate::recover::Found;
 use crate::segments::Segments;
 use crate::shard::{Location, Shard};
 
 /// A checkpoint that was read.
 pub struct Loaded {
-    /// Its place.
-    pub place: Place,
+    /// Its bytes in the segment.
+    pub range: SegmentRange,
     /// Its header.
     pub header: Checkpoint,
     /// Its records in the order of their offsets.
     pub records: Vec<Listed>,
 }
 
-/// Reads the checkpoint at a place of a segment; `None` when it is not whole.
-pub async fn load(media: &Media, segments: &Segments, of: &Found, place: Place) -> Option<Loaded> {
-    let length = usize::try_from(place.bytes).ok()?;
-    if place.end() > segments.segment_bytes {
+/// Reads the checkpoint in a range of a segment; `None` when it is not whole.
+pub async fn load(
+    media: &Media,
+    segments: &Segments,
+    of: &Found,
+    range: SegmentRange,
+) -> Option<Loaded> {
+    let length = usize::try_from(range.bytes).ok()?;
+    if range.end() > segments.segment_bytes {
         return None;
     }
-    let at = segments.at(of.number, place.offset);
+    let at = segments.at(of.number, range.offset);
     let (result, bytes) = media.read(at, Buffer::with_room(0, length, 0)).await;
     result.ok()?;
-    let (header, list) = Checkpoint::decode(&bytes, of.sequence, place)?;
+    let (header, list) = Checkpoint::decode(&bytes, of.sequence, range)?;
     let mut entries = Entries::new(list);
     let records: Vec<Listed> = entries.by_ref().collect();
     let mut end = RECORDS_OFFSET;
     let in_order = records.iter().all(|listed| {
         let follows = listed.offset >= end;
         end = listed.offset.saturating_add(listed.record().footprint());
-        follows && end <= place.offset
+        follows && end <= range.offset
     });
-    (entries.is_done() && in_order).then_some(Loaded { place, header, records })
+    (entries.is_done() && in_order).then_some(Loaded { range, header, records })
 }
 
 impl Shard {
     /// Reads a segment's checkpoints, oldest first. If one is damaged, also returns the places of
     /// those that others name, this one included.
-    pub(super) async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Vec<Place>) {
+    pub(super) async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Vec<SegmentRange>) {
         let mut loaded = Vec::new();
         let mut next = found.checkpoint(&self.segments);
-        while let Some(place) = next {
-            let Some(checkpoint) = load(&self.media, &self.segments, found, place).await else {
-                self.lost_checkpoint(found, place.offset);
-                let mut known: Vec<Place> = loaded.iter().map(|it: &Loaded| it.place).collect();
-                known.push(place);
+        while let Some(range) = next {
+            let Some(checkpoint) = load(&self.media, &self.segments, found, range).await else {
+                self.lost_checkpoint(found, range.offset);
+                let mut known: Vec<SegmentRange> =
+                    loaded.iter().map(|it: &Loaded| it.range).collect();
+                known.push(range);
                 return (Vec::new(), known);
             };
             next = checkpoint.header.previous;
@@ -91,7 +97,7 @@ impl Shard {
                     None => tombstones += space,
                 }
                 let location = Location { segment: found.number, offset, value_bytes };
-                if let Some(old) = index.insert(key.1, self.place(&location)) {
+                if let Some(old) = index.insert(key.1, self.pointer(&location)) {
                     replaced.push((key, self.location(old)));
                 }
             }

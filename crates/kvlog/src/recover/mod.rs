@@ -26,8 +26,8 @@ use crate::hint::{HINT_OFFSET, Hint};
 use crate::mark::Position;
 use crate::media::Media;
 use crate::record::{
-    EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, SECTOR_BYTES, Seal, SegmentHeader,
-    SegmentSeal,
+    EntryKey, Head, PAGE_BYTES, RECORDS_OFFSET, Record, SECTOR_BYTES, Seal, SegmentHeader,
+    SegmentRange, SegmentSeal,
 };
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
@@ -131,8 +131,8 @@ impl Found {
         Walk::new(media, segments, (self.number, self.sequence), until, window_bytes)
     }
 
-    /// Returns the place of the newest checkpoint that the seal or the hint names.
-    pub fn checkpoint(&self, segments: &Segments) -> Option<Place> {
+    /// Returns the range of the newest checkpoint that the seal or the hint names.
+    pub fn checkpoint(&self, segments: &Segments) -> Option<SegmentRange> {
         let named = match self.seal {
             Some(seal) => seal.checkpoint,
             None => self.hint.and_then(|hint| hint.checkpoint),
@@ -242,8 +242,8 @@ impl Shard {
                 }
                 return Ok(seal.valid_bytes);
             }
-            self.tail.borrow_mut().checkpoint = Some(last.place);
-            walk = walk.behind(last.place);
+            self.tail.borrow_mut().checkpoint = Some(last.range);
+            walk = walk.behind(last.range);
         }
         let mut walk = walk.knowing(damaged);
         loop {
@@ -255,9 +255,9 @@ impl Shard {
                     }
                 }
                 Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
-                    let place = Place { offset: at, bytes: checkpoint.footprint() };
+                    let range = SegmentRange { offset: at, bytes: checkpoint.footprint() };
                     self.tail
-                        .replace(SegmentTail { checkpoint: Some(place), ..SegmentTail::default() });
+                        .replace(SegmentTail { checkpoint: Some(range), ..SegmentTail::default() });
                 }
                 Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
                 Step::Checkpoint(..) => {}

@@ -23,9 +23,9 @@ pub fn characterize(options: &Options, progress: &dyn Fn(&Step)) -> Result<Found
     let mut bench = Bench { options, progress, done: 0, of: 0 };
     let a_size = bench.per_size();
     bench.of = options.kernels.len() * options.sizes.len() * a_size;
-    bench.of += options.subjects.iter().filter(|s| s.place.write).count() * (options.repeat + 1);
+    bench.of += options.subjects.iter().filter(|s| s.area.write).count() * (options.repeat + 1);
     for subject in &options.subjects {
-        found.written.push(match subject.place.write {
+        found.written.push(match subject.area.write {
             true => bench.writes(subject)?,
             false => Default::default(),
         });
@@ -70,7 +70,7 @@ impl Bench<'_> {
         let options = self.options;
         let mut rows = Vec::new();
         for (index, subject) in options.subjects.iter().enumerate() {
-            if subject.place.write {
+            if subject.area.write {
                 self.fill(kernel, subject, bytes)?;
             }
             let cells = |side, units: &[usize]| -> Vec<Cell> {
@@ -138,8 +138,8 @@ impl Bench<'_> {
         bytes: u64,
     ) -> HostJob {
         let options = self.options;
-        let region = subject.place.region(kernel.name(), bytes);
-        let output = (subject.place.write && kernel.sample().stores).then(|| {
+        let region = subject.area.region(kernel.name(), bytes);
+        let output = (subject.area.write && kernel.sample().stores).then(|| {
             // After the working set, and of the same length.
             Region::new(region.nsid, region.cut(bytes..bytes * 2))
         });
@@ -196,11 +196,11 @@ impl Bench<'_> {
             connection: options.connection.clone(),
             compute_nsid: subject.compute_nsid.expect("drive cells need it"),
             kernel,
-            region: subject.place.region(kernel.name(), cell.bytes).clone(),
+            region: subject.area.region(kernel.name(), cell.bytes).clone(),
             bytes: cell.bytes,
             units: cell.units,
             overlap: Overlap::Serial,
-            values_nsid: subject.place.values_nsid,
+            values_nsid: subject.area.values_nsid,
             meter: options.meter.clone().filter(|_| subject.here),
         };
         let Some(serial) = inside::measure(&options.runtime, &job)? else { return Ok(false) };
@@ -290,7 +290,7 @@ pub(super) fn write(
     let (subject, connection) = (subject.clone(), options.connection.clone());
     let written = csd_reactor::block_on(&options.runtime, move || async move {
         let controller = Controller::connect(&subject.address, &connection).await?;
-        let region = &subject.place.region;
+        let region = &subject.area.region;
         let block = Block::open(&controller, region.nsid)?;
         let begin = csd_reactor::now();
         host::write(&block, region, 0..bytes, fill).await?;

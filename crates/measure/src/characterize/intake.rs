@@ -58,7 +58,7 @@ struct Shared {
 /// An error of the drives or the network.
 pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
     let (bytes, kernel) = (options.largest(), options.kernels[0]);
-    for subject in options.subjects.iter().filter(|subject| subject.place.write) {
+    for subject in options.subjects.iter().filter(|subject| subject.area.write) {
         write(options, subject, pattern(), bytes)?;
     }
     let mut times = Samples::default();
@@ -75,7 +75,7 @@ pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
 
 /// Reads everything once; returns the seconds from the first begin to the last end.
 fn once(options: &Options, kernel: &'static dyn Kernel, cores: usize) -> Result<f64, Error> {
-    let region = |subject: &Subject| subject.place.region(kernel.name(), options.largest()).clone();
+    let region = |subject: &Subject| subject.area.region(kernel.name(), options.largest()).clone();
     let shared = Arc::new(Shared {
         options: options.clone(),
         barrier: Barrier::new(cores),

@@ -38,7 +38,9 @@ pub use build::{About, Machine, Watts, build_profile};
 pub use contention::Contention;
 pub use intake::{Intake, intake};
 pub use meter::{Counter, Meter};
-pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Subject, Survey, survey};
+pub use plan::{
+    Cell, DataArea, Found, Limited, Options, Overloaded, Step, Subject, Survey, survey,
+};
 pub use working_set_storage::StorageKind;
 
 /// Reason why there is no profile.

@@ -28,9 +28,9 @@ pub struct Overloaded {
     pub limited: Option<Limited>,
 }
 
-/// Location of working sets.
+/// Parts of a drive that are measured.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct DataArea {
     /// Part of the drive's blocks to measure.
     pub region: Region,
     /// Regions by kernel and bytes, for working sets that are prepared beforehand.
@@ -41,7 +41,7 @@ pub struct Place {
     pub write: bool,
 }
 
-impl Place {
+impl DataArea {
     /// Returns the region of this kernel's working set of `bytes` bytes.
     #[must_use]
     pub fn region(&self, kernel: &str, bytes: u64) -> &Region {
@@ -55,8 +55,8 @@ impl Place {
 pub struct Subject {
     /// Address of the drive.
     pub address: Address,
-    /// Location of working sets.
-    pub place: Place,
+    /// Parts of the drive that are measured.
+    pub area: DataArea,
     /// Identifier of its compute namespace; `None` for a drive that does not compute.
     pub compute_nsid: Option<u32>,
     /// True if it is on this machine, whose energy counters include it.

@@ -98,10 +98,10 @@ impl Connection {
                 let event = self.header(&header);
                 self.receiver.judged(event)
             }
-            Received::Data { place: target, offset, bytes } => {
+            Received::Data { destination: target, offset, bytes } => {
                 Ok(Some(Event::Data { target, offset, bytes }))
             }
-            Received::End { place: target, digest_matches } => {
+            Received::End { destination: target, digest_matches } => {
                 let complete = self.finish(target);
                 Ok(Some(Event::DataEnd { target, complete, digest_matches }))
             }

@@ -58,7 +58,7 @@ pub enum Event<'a> {
 
 /// Destination of data.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Destination {
     cid: u16,
     // The data's end stands for the response.
     success: bool,
@@ -68,7 +68,7 @@ struct Place {
 #[derive(Debug)]
 pub struct Connection {
     wanted: Digests,
-    receiver: Receiver<Place>,
+    receiver: Receiver<Destination>,
     encoder: Encoder,
 }
 
@@ -93,10 +93,10 @@ impl Connection {
                 let event = self.header(&header);
                 self.receiver.judged(event)
             }
-            Received::Data { place, offset, bytes } => {
-                Ok(Some(Event::Data { cid: place.cid, offset, bytes }))
+            Received::Data { destination, offset, bytes } => {
+                Ok(Some(Event::Data { cid: destination.cid, offset, bytes }))
             }
-            Received::End { place: Place { cid, success }, digest_matches } => {
+            Received::End { destination: Destination { cid, success }, digest_matches } => {
                 Ok(Some(Event::DataEnd { cid, success, digest_matches }))
             }
         }
@@ -105,8 +105,8 @@ impl Connection {
     /// Returns the destination of the next bytes of the stream if they are data: command, offset in
     /// its buffer, number of bytes. The caller may receive them straight into the buffer.
     pub fn data_wanted(&self) -> Option<(u16, u32, usize)> {
-        let (place, offset, left) = self.receiver.data_wanted()?;
-        Some((place.cid, offset, left))
+        let (destination, offset, left) = self.receiver.data_wanted()?;
+        Some((destination.cid, offset, left))
     }
 
     /// Returns the bytes of the current PDU's data that have not been handed on.
@@ -156,7 +156,7 @@ impl Connection {
             Kind::C2H_DATA => self.c2h_data(header),
             // The decoder refuses every other PDU of a controller.
             _ => {
-                self.receiver.begin(Place { cid: 0, success: false }, 0);
+                self.receiver.begin(Destination { cid: 0, success: false }, 0);
                 let request = TermReq::parse(header.bytes()).expect("at least 24 bytes");
                 Ok(Event::Terminated(request))
             }
@@ -195,7 +195,7 @@ impl Connection {
             return Err(header.invalid(1));
         }
         let (cid, offset) = (data.cccid(), data.datao());
-        self.receiver.begin(Place { cid, success: header.flags.success() == 1 }, offset);
+        self.receiver.begin(Destination { cid, success: header.flags.success() == 1 }, offset);
         Ok(Event::Data { cid, offset, bytes: &[] })
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Received<'a, P> {
     /// Data.
     Data {
         /// Destination.
-        place: P,
+        destination: P,
         /// Offset in bytes within the command's buffer.
         offset: u32,
         /// The bytes.
@@ -23,7 +23,7 @@ pub(super) enum Received<'a, P> {
     /// The data of one PDU is complete.
     End {
         /// Destination.
-        place: P,
+        destination: P,
         /// False when the data digest did not match.
         digest_matches: bool,
     },
@@ -60,20 +60,20 @@ impl<P: Copy> Receiver<P> {
         Ok(Some(match item {
             Item::Header(header) => Received::Header(header),
             Item::Data(bytes) => {
-                let (place, offset) = self.advance(bytes.len());
-                Received::Data { place, offset, bytes }
+                let (destination, offset) = self.advance(bytes.len());
+                Received::Data { destination, offset, bytes }
             }
             Item::End { digest_matches } => {
-                let (place, _) = self.current.take().expect("data has a place");
-                Received::End { place, digest_matches }
+                let (destination, _) = self.current.take().expect("data has a destination");
+                Received::End { destination, digest_matches }
             }
         }))
     }
 
-    /// Sets the destination of the data behind the last header: `place`, from `offset` of its
+    /// Sets the destination of the data behind the last header: `destination`, from `offset` of its
     /// buffer on.
-    pub(super) fn begin(&mut self, place: P, offset: u32) {
-        self.current = Some((place, offset));
+    pub(super) fn begin(&mut self, destination: P, offset: u32) {
+        self.current = Some((destination, offset));
     }
 
     /// Passes on the owner's verdict on a header; an error ends the stream.
@@ -84,12 +84,12 @@ impl<P: Copy> Receiver<P> {
         event.map(Some)
     }
 
-    /// Returns the destination of the next bytes of the stream if they are data: place, offset in
-    /// the command's buffer, number of bytes.
+    /// Returns the destination of the next bytes of the stream if they are data: destination,
+    /// offset in the command's buffer, number of bytes.
     pub(super) fn data_wanted(&self) -> Option<(P, u32, usize)> {
         let left = self.decoder.data_left();
-        let (place, offset) = self.current.filter(|_| left > 0)?;
-        Some((place, offset, left))
+        let (destination, offset) = self.current.filter(|_| left > 0)?;
+        Some((destination, offset, left))
     }
 
     /// Reports bytes that were received as [`Self::data_wanted`] asked.
@@ -104,9 +104,9 @@ impl<P: Copy> Receiver<P> {
     }
 
     fn advance(&mut self, count: usize) -> (P, u32) {
-        let (place, next) = self.current.as_mut().expect("data has a place");
+        let (destination, next) = self.current.as_mut().expect("data has a destination");
         let offset = *next;
         *next += u32::try_from(count).expect("a PDU is shorter than 4 GiB");
-        (*place, offset)
+        (*destination, offset)
     }
 }

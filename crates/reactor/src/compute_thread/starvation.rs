@@ -1,5 +1,9 @@
 //! Starvation guard for the low-priority compute thread: [`StarvationGuard`].
 //!
+//! A thread that never runs must get a higher priority after some time, which is known as aging
+//! (Silberschatz, Galvin, Gagne, "Operating system concepts"). Here it gets normal priority at
+//! once, for a limited time.
+//!
 //! A thread under `SCHED_IDLE` gets about a thousandth of a CPU that other threads always want. If
 //! the compute thread had work but received less than a tenth of the CPU in a window, while its
 //! core was mostly idle for foreground work, its jobs run at normal priority for a hold time. The

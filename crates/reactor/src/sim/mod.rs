@@ -1,6 +1,10 @@
 //! A simulated world: one thread plays machines of several cores, with a virtual clock, a network
 //! and randomness from one seed.
 //!
+//! Deterministic simulation testing, as FoundationDB does it (Zhou et al., "FoundationDB: a
+//! distributed unbundled transactional key value store", 2021): a failure is repeated from its
+//! seed.
+//!
 //! The simulation uses neither a real clock, nor a real random source, nor the order of a hash map.
 //! Invariants: equal seed and equal program give an equal [`World::trace_hash`]; time advances only
 //! when no core can run; the world's state is never borrowed while a task runs, is woken or is

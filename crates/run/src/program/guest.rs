@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use csd_initiator::Place;
+use csd_initiator::ProgramSlot;
 use csd_nvme::compute::ProgramState;
 use csd_nvme::program::{DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST};
 use csd_nvme::status::Status;
@@ -24,14 +24,14 @@ pub(super) const LOADS_MAX: u32 = 3;
 pub(super) struct Guest {
     owner: Owner,
     /// Number of the drive's connection when it was loaded, and its index.
-    place: Cell<Option<(u32, u16)>>,
+    loaded: Cell<Option<(u32, u16)>>,
     lock: Semaphore,
 }
 
 impl Guest {
     /// Returns a program that is not loaded yet, with its owner's identifier.
     pub(super) fn new(owner: Owner) -> Self {
-        Self { owner, place: Cell::new(None), lock: Semaphore::new(1) }
+        Self { owner, loaded: Cell::new(None), lock: Semaphore::new(1) }
     }
 
     /// Returns its index in a drive with this number of reconnections; loads it if necessary, after
@@ -46,26 +46,26 @@ impl Guest {
         prepare: impl AsyncFnOnce() -> Result<(), Error>,
     ) -> Result<u16, Error> {
         let _alone = self.lock.acquire(1).await;
-        if let Some((loaded, index)) = self.place.get()
-            && loaded == renewals
+        if let Some((connection, index)) = self.loaded.get()
+            && connection == renewals
         {
             return Ok(index);
         }
         prepare().await?;
         self.owner.claim(drive).await;
         let index = self.load(drive, task).await?;
-        self.place.set(Some((renewals, index)));
+        self.loaded.set(Some((renewals, index)));
         Ok(index)
     }
 
     /// Records that it was no longer at its index.
     pub(super) fn is_gone(&self) {
-        self.place.set(None);
+        self.loaded.set(None);
     }
 
     /// Unloads it from the drive, if the drive can be reached.
     pub(super) async fn unload(&self, drive: &Drive) {
-        if let Some((_, index)) = self.place.take() {
+        if let Some((_, index)) = self.loaded.take() {
             let _lost = drive.compute.activate(index, false).await;
             if drive.compute.unload(index).await.is_err() {
                 // The claim stays, so that a later run unloads it.
@@ -100,8 +100,8 @@ impl Guest {
         let free =
             |index: &u16| at(*index).is_none_or(|one| ProgramState(one.state()).occupied() == 0);
         for index in indexes.filter(free) {
-            let place = Place { index, ptype, pid: self.owner.pid };
-            match drive.compute.load(place, task.sandbox.module()).await {
+            let slot = ProgramSlot { index, ptype, pid: self.owner.pid };
+            match drive.compute.load(slot, task.sandbox.module()).await {
                 // Another run of this host took the index first.
                 Err(error) if error.status() == Some(Status::PROGRAM_IN_USE) => {}
                 Err(error) if error.status() == Some(Status::OPERATION_DENIED) => {

@@ -1,7 +1,12 @@
 //! [`decide_votes`]: which drives vote, from what they know of themselves and of each other.
 //!
-//! Does no I/O. Invariant: a drive with an older record accuses no other, because of two records of
-//! a place the later life counts.
+//! Quorums are safe only if a member never forgets what it has acknowledged. A drive that was
+//! emptied or has an older medium has forgotten, so it takes no part until it has learned from the
+//! others: recovery as in viewstamped replication (Liskov and Cowling, "Viewstamped replication
+//! revisited", 2012). In the terms of weighted voting (Gifford 1979), its weight is 0.
+//!
+//! Does no I/O. Invariant: an older record never takes the vote of another drive, because of two
+//! records of a place in the array the one with the later life counts.
 
 use super::record::{Lives, Roster};
 use super::{DriveIndex, Quorum};

@@ -1,5 +1,9 @@
 //! Claims: the decision which of several writers gets the next epoch of a name.
 //!
+//! Each epoch is a consensus on one entry, by majorities of drives that cannot compute, as a ballot
+//! of Paxos is (Lamport, "The part-time parliament", 1998). It is simpler: a drive votes once in an
+//! epoch, for the first claim that it gets, and an epoch whose votes are split is given up.
+//!
 //! Before a writer writes the entry of an epoch, it stores that entry under the epoch's claim key
 //! on the drives, if the key is unused. It has won the epoch once a majority holds its claim: two
 //! majorities share a drive, and a drive keeps the first claim. A claim is deleted only after a

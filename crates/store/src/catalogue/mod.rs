@@ -1,8 +1,10 @@
 //! The catalogue: one small entry per object on every drive.
 //!
-//! A write sends an entry to every drive that votes, and succeeds when a write quorum holds it. A
-//! read asks every drive that votes, needs sound answers of a read quorum, and returns the entry
-//! with the highest epoch. The two quorums share a drive ([`Quorum`](crate::array::Quorum)), so a
+//! Quorum reads and writes with versions, as in weighted voting (Gifford 1979) with weights 0 and
+//! 1, over drives that only store (Attiya, Bar-Noy, Dolev 1995), but no read writes back. A write
+//! sends an entry to every drive that votes, and succeeds when a write quorum holds it. A read asks
+//! every drive that votes, needs sound answers of a read quorum, and returns the entry with the
+//! highest epoch. The two quorums share a drive ([`Quorum`](crate::array::Quorum)), so a
 //! read misses no completed write. A damaged copy is no answer, and fails no command as long as
 //! enough others are sound.
 //!

@@ -91,7 +91,7 @@ impl Stripes {
 
     /// Returns the stripe of a chunk, and the number of its piece.
     #[must_use]
-    pub fn place(&self, chunk: u32) -> (u32, usize) {
+    pub fn position(&self, chunk: u32) -> (u32, usize) {
         self.places[chunk as usize]
     }
 
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(different.len(), drives.len(), "stripe {stripe}: {drives:?}");
             assert!((1..=scheme.data()).contains(&made.chunks(stripe).len()));
             for (piece, chunk) in made.chunks(stripe).iter().enumerate() {
-                assert_eq!(made.place(*chunk), (stripe, piece));
+                assert_eq!(made.position(*chunk), (stripe, piece));
                 assert_eq!(made.drive(stripe, piece), Some(members[layout.member(*chunk)]));
                 assert!(layout.chunk_len(*chunk) <= made.parity_bytes(stripe));
                 seen[*chunk as usize] += 1;

@@ -1,5 +1,5 @@
-//! Objects that are moved to other drives, or removed, while they are read: a reader goes on with
-//! the copy, or says which of the two it was.
+//! Objects that are moved to other drives, or removed, while they are read: a reader continues with
+//! the copy, or reports that the object was moved or removed.
 
 use super::{Error, lookup};
 use crate::array::Array;

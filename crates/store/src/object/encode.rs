@@ -252,7 +252,7 @@ impl Encoding {
             let work = Rc::clone(self);
             let stored = spawn(Class::Foreground, async move {
                 let drive = work.drive(stripe, piece)?;
-                let (spot, length) = work.place(stripe, piece);
+                let (spot, length) = work.spot(stripe, piece);
                 work.pace.wait(drive.index, length.into()).await;
                 match work.listed(drive, spot, bytes.len()) {
                     Some(listed) => listed.store(drive, spot, bytes).await,

@@ -62,7 +62,7 @@ impl Encoding {
         let of_stripe = |stripe| self.written(stripe).map(move |piece| (stripe, piece));
         let pieces = (0..self.stripes.count()).flat_map(of_stripe);
         let pieces = pieces.filter_map(|(stripe, piece)| {
-            let (spot, bytes) = self.place(stripe, piece);
+            let (spot, bytes) = self.spot(stripe, piece);
             let drive = self.stripes.drive(stripe, piece)?;
             Some((drive, (!spot.is_on_blocks()).then_some(bytes)))
         });
@@ -82,7 +82,7 @@ impl Encoding {
     }
 
     /// Returns the place where a piece is stored, and its length.
-    pub(super) fn place(&self, stripe: u32, piece: usize) -> (Spot, u32) {
+    pub(super) fn spot(&self, stripe: u32, piece: usize) -> (Spot, u32) {
         match self.stripes.chunks(stripe).get(piece) {
             Some(chunk) => {
                 let layout = self.entry.layout();

@@ -55,7 +55,7 @@ impl Encoding {
         let Ok(drive) = self.drive(stripe, piece) else { return false };
         let Ok((origin, entry)) = self.source(stripe, piece) else { return false };
         let from = Spot::of_chunk(entry, &entry.layout(), self.stripes.chunks(stripe)[piece]);
-        let (to, bytes) = self.place(stripe, piece);
+        let (to, bytes) = self.spot(stripe, piece);
         let (from, to, owner) = ((&**origin, from), (&**drive, to), Owner::of(&self.entry));
         drives.fetch(&Fetch { from, to, bytes, sum, owner }).await
     }

@@ -194,7 +194,7 @@ impl Encoding {
         }
         for piece in written {
             if let Ok(drive) = self.drive(stripe, *piece) {
-                self.pace.wait(drive.index, self.place(stripe, *piece).1.into()).await;
+                self.pace.wait(drive.index, self.spot(stripe, *piece).1.into()).await;
             }
         }
     }
@@ -223,7 +223,7 @@ impl Encoding {
         let mut targets = Vec::new();
         for number in written {
             let drive = self.drive(stripe, *number)?;
-            let (spot, bytes) = self.place(stripe, *number);
+            let (spot, bytes) = self.spot(stripe, *number);
             let (peer, location) = (peers.number(drive), spot.location(drive.block.block_bytes()));
             let piece = Piece { peer, location, bytes, crc32c: None };
             let factor = |column| self.code.coefficient(*number, column);
@@ -251,7 +251,7 @@ impl Encoding {
             match stored {
                 Stored::Yes => {
                     let (drive, (spot, bytes)) =
-                        (self.drive(stripe, piece)?.index, self.place(stripe, piece));
+                        (self.drive(stripe, piece)?.index, self.spot(stripe, piece));
                     drives.stored.borrow_mut().add(drive, Wanted { spot, bytes, sum });
                 }
                 Stored::Lost => lost.push(self.number(stripe, piece)),

@@ -1,7 +1,8 @@
-//! Page lists of pieces that drives have stored, from sums that the drives compute where the pieces
-//! lie ([`crate::pages`]).
+//! Page lists of pieces that drives have stored, from checksums that the drives compute in place
+//! ([`crate::pages`]).
 //!
-//! A list that cannot be made costs the names of pages only: without it a scrub names the piece.
+//! Without a list a scrub names a damaged piece, but not the page in it. So a list that cannot be
+//! made is no failure.
 //! Invariant: no list is stored long after another writer has taken the name.
 
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ use crate::catalogue::Entry;
 use crate::pages::{Group, Maker, Wanted, add};
 use crate::room::Left;
 
-/// Bytes of pieces after which the name is looked at again. Drives sum as much in a moment, and a
-/// look crosses to the host.
+/// Bytes of pieces after which the name is looked up again: drives sum them quickly, and a look-up
+/// crosses the network.
 const CHECK_BYTES: u64 = 256 << 20;
 
 /// Pieces of an object that shall have page lists.
@@ -25,8 +26,8 @@ const CHECK_BYTES: u64 = 256 << 20;
 pub(super) struct UnlistedPieces {
     /// The pieces, by the index of the drive that has stored them.
     pieces: BTreeMap<DriveIndex, Vec<Wanted>>,
-    /// Room that drives have left once all of the object is stored, if it was asked for: to ask
-    /// takes some KiB for each drive.
+    /// Room that each drive has left once all of the object is stored, if the drives were asked: a
+    /// question takes some KiB for each drive.
     pub(super) left: Option<Left>,
 }
 

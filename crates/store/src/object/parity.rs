@@ -69,7 +69,7 @@ pub(super) fn add(entry: &mut Entry, sums: Vec<u32>, lost: Vec<Number>) -> Resul
     let mut missing = Missing::default();
     for number in lost {
         let (stripe, piece) = match number {
-            Number::Chunk(chunk) => stripes.place(chunk),
+            Number::Chunk(chunk) => stripes.position(chunk),
             Number::Parity(number) => {
                 let parity = u32::try_from(scheme.parity()).expect("at most 16");
                 (number / parity, scheme.data() + (number % parity) as usize)

@@ -75,7 +75,7 @@ impl Pieces {
     /// # Errors
     /// [`ProtectionError::Lost`] if too many pieces of its stripe are lost.
     pub async fn chunk(self: &Rc<Self>, chunk: u32) -> Result<Buffer, Error> {
-        let (stripe, piece) = self.stripes.place(chunk);
+        let (stripe, piece) = self.stripes.position(chunk);
         let mut found = self.data(stripe, piece..piece + 1).await;
         found.pop().expect("one piece was asked for")
     }

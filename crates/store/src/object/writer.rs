@@ -178,7 +178,7 @@ impl<'a> Writer<'a> {
             return Err(error);
         }
         let may_miss = self.may_miss(number);
-        let spot = match self.place(index, number, piece.len() as u64).await {
+        let spot = match self.spot(index, number, piece.len() as u64).await {
             Err(error) if may_miss && error.is_lost() => {
                 self.outcome.missing.borrow_mut().push(number);
                 return Ok(());
@@ -218,7 +218,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn place(&mut self, index: usize, number: Number, bytes: u64) -> Result<Spot, Error> {
+    async fn spot(&mut self, index: usize, number: Number, bytes: u64) -> Result<Spot, Error> {
         let window = &mut self.windows[index];
         if let (Number::Chunk(_), Some(claimer)) = (number, &mut window.claimer) {
             let (unit, used) = window.unit;

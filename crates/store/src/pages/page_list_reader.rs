@@ -68,8 +68,8 @@ impl ListedPieces {
         self.page_bytes
     }
 
-    /// Returns the place of the piece that lists of this identifier name by this start.
-    pub(crate) fn place(&self, listed_as: (ObjectId, u64)) -> Option<Listed> {
+    /// Returns the entry of the piece that lists of this identifier name by this start.
+    pub(crate) fn find(&self, listed_as: (ObjectId, u64)) -> Option<Listed> {
         self.places.get(&listed_as).copied()
     }
 }

@@ -1,4 +1,4 @@
-//! [`KnownPieces`]: the pieces that drives have names for, found without reading a piece.
+//! [`KnownPieces`]: the pieces that drives list by name, found without reading a piece.
 //!
 //! A value is there if its key is listed; a chunk on blocks, if its unit is claimed for the object.
 //! An emptied drive has neither. Writes nothing.

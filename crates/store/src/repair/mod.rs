@@ -2,10 +2,14 @@
 //! at the places where they belong, and counts one only after its drive has compared it with its
 //! digest.
 //!
+//! A stripe loses redundancy with each piece that is lost, and its object once more are lost than
+//! it has parity pieces. So what is lost is soon reconstructed from the rest, as in a RAID
+//! (Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks (RAID)", 1988).
+//!
 //! First all objects are surveyed by names alone, and what drives lack is rebuilt, the stripes with
 //! the least redundancy first. Then the drives read every piece that was not read so far, and what
 //! they find wrong is rebuilt, too. At last pieces without page lists get some, and the object's
-//! entry is revised: pieces that it lists as missing and that are good no longer are.
+//! entry is changed: pieces that it lists as missing and that are good are no longer listed.
 //!
 //! A repair keeps no record of its own: it can be interrupted at any point and run again, and
 //! several can run at once, because a piece has one place and one content as long as its object

@@ -1,9 +1,9 @@
-//! Page lists of repaired pieces: each drive sums the pages of its own ([`crate::pages`]).
+//! Page lists of repaired pieces: each drive sums the pages of its own pieces ([`crate::pages`]).
 //!
-//! Looks at all good pieces, so that lists which an interrupted repair has not made are made by the
-//! next one. Lists are no pieces: one that cannot be made is no failure. Before each list is
-//! stored, as before any write, the object is looked up: once it is removed, its blocks soon belong
-//! to another one.
+//! Covers all good pieces, so that a repair also makes the lists that an interrupted one has not
+//! made. A list that cannot be made is no failure of the repair. As before any write, the object is
+//! looked up before a list is stored: once an object is removed, its blocks soon belong to another
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
         for (listed, pieces) in all {
             let is_listed = |piece: &Piece| {
                 let (_, _, id, start) = piece.spot.listed(object);
-                listed.place((id, start)).is_some()
+                listed.find((id, start)).is_some()
             };
             let wanted = |Piece { spot, bytes, sum, .. }| Wanted { spot, bytes, sum };
             let wanted = pieces.into_iter().filter(|piece| !is_listed(piece)).map(wanted);

@@ -1,4 +1,5 @@
-//! The rebuilding of an object's stripes, a few at once, each after a look at the object.
+//! Rebuilds an object's stripes, a few at a time. Before each of them the object is looked up, as
+//! it may have been removed.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

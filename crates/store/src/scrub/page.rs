@@ -49,7 +49,7 @@ impl Lists {
         object: ObjectId,
     ) -> Result<Vec<u32>, Error> {
         let (object, start) = piece.listed_as(object);
-        let (Some(listed), Some(program)) = (self.listed.place((object, start)), self.program)
+        let (Some(listed), Some(program)) = (self.listed.find((object, start)), self.program)
         else {
             return Ok(Vec::new());
         };

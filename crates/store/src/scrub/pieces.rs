@@ -103,7 +103,7 @@ impl Object {
         let bytes = self.layout.chunk_len(chunk);
         let spot = Spot::of_chunk(&self.entry, &self.layout, chunk);
         let name = match &self.stripes {
-            Some(stripes) => named(stripes.place(chunk)),
+            Some(stripes) => named(stripes.position(chunk)),
             None => Name { stripe: None, piece: chunk },
         };
         let is_missing = self.is_missing(name);

@@ -71,7 +71,7 @@ async fn make(
         let wanted = pieces.iter().filter_map(|piece| {
             let listed_as = piece.listed_as(object.entry.id);
             let is_wanted = listed_as.0 == id && !piece.is_missing;
-            piece.sum.filter(|_| is_wanted && listed.place(listed_as).is_none()).map(|sum| {
+            piece.sum.filter(|_| is_wanted && listed.find(listed_as).is_none()).map(|sum| {
                 let (spot, bytes) = (piece.spot, piece.bytes);
                 Wanted { spot, bytes, sum }
             })

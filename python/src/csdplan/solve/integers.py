@@ -2,8 +2,8 @@
 
 Quantities that a person types have few digits, so sweeps over them tie often. Such a row is
 scaled to whole numbers and decided by integer division, exactly as ``exact`` decides it one by
-one: in 64 bits if it fits them, which most do, else in Python's numbers without end, some tenfold
-slower. A float stands for the shortest decimal that reads back as it, here as there.
+one: in 64 bits if it fits, as most do, else in Python's arbitrary-precision integers, about ten
+times slower. A float stands for the shortest decimal that reads back as it, here as there.
 """
 
 from __future__ import annotations

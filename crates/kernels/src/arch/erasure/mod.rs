@@ -1,5 +1,9 @@
 //! Versions of the erasure code: a matrix of coefficients times pieces, in bounded passes.
 //!
+//! Products come from tables of 16 entries in a register, one for each half of a byte (Plank,
+//! Greenan, Miller, "Screaming fast Galois field arithmetic using Intel SIMD instructions", 2013),
+//! or from the instructions of GFNI.
+//!
 //! A pass computes as many outputs as a version can sum up in registers. If one pass takes all
 //! outputs, it reads the pieces directly, from memory once. Otherwise blocks of all pieces are
 //! copied next to each other and every pass reads the copies: pieces often lie whole powers of two

@@ -1,6 +1,6 @@
 //! Arrivals: what changes at a machine when something in flight reaches it.
 //!
-//! Invariant: only those are woken whom the arrival concerns.
+//! Invariant: an arrival wakes only the tasks that wait for it.
 
 use std::io::ErrorKind;
 use std::task::Waker;

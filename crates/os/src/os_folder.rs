@@ -1,4 +1,4 @@
-//! [`Place`]: the folder of one operating system, and the names in it.
+//! [`OsFolder`]: the folder of one operating system, and the names in it.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -9,9 +9,9 @@ use crate::filesystem::Fs;
 
 /// The folder of one operating system on this machine. Nothing else may be in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(PathBuf);
+pub struct OsFolder(PathBuf);
 
-impl Place {
+impl OsFolder {
     /// Names the files of a folder, which need not exist. The path must be absolute and without
     /// symbolic links, because the kernel's lists of mounts show it so.
     #[must_use]
@@ -138,7 +138,7 @@ impl Place {
         self.0.join("lock")
     }
 
-    /// Locks the place against other commands, until the file is closed; waits for them.
+    /// Locks the folder against other commands, until the file is closed; waits for them.
     ///
     /// # Errors
     /// If the folder does not exist or its file system has no locks.
