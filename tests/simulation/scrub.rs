@@ -132,7 +132,7 @@ impl Lane {
                         drive::start_all(&shared).await.expect("starts");
                         let listener = Listener::bind(SocketAddr::from((ip(index), 4420))).unwrap();
                         up.set(up.get() + 1);
-                        drop(spawn(Class::Background, async move {
+                        drop(spawn(Class::Service, async move {
                             let core = core_local::<Core>().expect("it is started");
                             let report = |damage: &Damage| {
                                 own.borrow_mut().insert((index, format!("{damage:?}")));

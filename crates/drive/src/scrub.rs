@@ -26,7 +26,7 @@ pub(crate) fn start(shared: &Arc<Shared>, bytes_per_s: u64) {
         // A core that is gone has no shards.
         let _ = post(CoreId(core), Class::System, move || {
             let Some(core) = core_local::<Core>() else { return };
-            drop(spawn(Class::Background, async move {
+            drop(spawn(Class::Service, async move {
                 run(&core, bytes_per_s, &|damage| log(&shared, damage)).await;
             }));
         });

@@ -139,7 +139,7 @@ impl Reclaim {
 fn clean_if_low(segments: &Arc<Segments>) {
     if segments.is_low() && !segments.is_cleaning() {
         let segments = Arc::clone(segments);
-        drop(spawn(Class::Background, async move {
+        drop(spawn(Class::Service, async move {
             // A failure here fails the next Store with its own status.
             let _ = clean_best(&segments).await;
         }));
@@ -160,7 +160,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     let mut best: Option<(Candidate, usize)> = None;
     let mut waits = false;
     for core in 0..core_count() {
-        let found = call(CoreId(core), Class::Background, || async { best_here() }).await;
+        let found = call(CoreId(core), Class::Service, || async { best_here() }).await;
         let (found, waits_there) = found.map_err(|_| Status::INTERNAL_ERROR)?;
         best = best.max(found);
         waits |= waits_there;
@@ -174,7 +174,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
         let here = Shards::here().ok_or(Status::NAMESPACE_NOT_READY)?;
         here.shard(number).clean().await
     };
-    call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+    call(owner(number), Class::Service, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
 }
 
 /// Returns this core's best segment to clean with its shard, and true if a segment cannot be

@@ -166,7 +166,8 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
         for (class, ns) in [
             ("foreground", times.foreground_ns),
             ("tunnel", times.tunnel_ns),
-            ("background", times.background_ns),
+            ("execution", times.execution_ns),
+            ("service", times.service_ns),
             ("system", times.system_ns),
             ("spin", times.spin_ns),
             ("lane", times.compute_ns),
