@@ -50,7 +50,7 @@ where
                 let shared = drive::open(media, true, NQN, &SPLIT, &Resources::default())
                     .await
                     .expect("opens");
-                drive::start_all(&shared).await.expect("starts");
+                csd_drive::life::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                 *told.borrow_mut() = true;
                 accept::accept(listener, shared).await;

@@ -65,7 +65,7 @@ fn lives_until_all_are_read(seed: u64) -> usize {
                 let report = |damage: &Damage| {
                     found_now.borrow_mut().insert(damage.entry.expect("the records are sound"));
                 };
-                csd_drive::scrub::run(&core, BYTES_PER_S, &report).await;
+                csd_drive::scrub::run(&core, BYTES_PER_S, report).await;
             }));
             sleep(LIFE).await;
         });

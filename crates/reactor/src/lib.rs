@@ -22,7 +22,7 @@
 //! | `mailbox`, `oneshot` | messages and answers between threads |
 //! | `door` | requests to a core from threads that are no core |
 //! | `busy` | a core's counters |
-//! | `sync` | notify, semaphore, channels, all within a core |
+//! | `sync` | notify, semaphore, channels, all within a core; barrier; pacer |
 //! | `pool` | a connection's commands in flight |
 //! | `endpoint`, `net`, `file` | sockets and their addresses, by readiness; files by completion |
 //! | `outlet` | lines to a writer that may block, such as a log's |
@@ -84,7 +84,7 @@ pub use net::{DetachedStream, Listener, Stream};
 pub use outlet::Outlet;
 pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};
-pub use sync::{Acquire, Notify, Semaphore, SemaphorePermit, channel};
+pub use sync::{Acquire, Notify, Pacer, Semaphore, SemaphorePermit, channel, transfer_time};
 pub use task::JoinHandle;
 pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout};
 pub use ublk::{UblkAction, UblkDevice, UblkOptions, UblkRequest};

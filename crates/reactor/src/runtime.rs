@@ -4,7 +4,7 @@
 //! A turn runs the ready foreground and system tasks, sends messages, reads messages, fires timers
 //! and polls the back end. Then it runs the tasks that yield, each class for up to `SLICE_NS`. A
 //! foreground task therefore waits at most one slice of each such class; tasks that yield are
-//! deferred by at most one turn. With nothing to do, the core spins briefly if that has paid lately,
+//! deferred by at most one turn. With nothing to do, the core spins briefly if that paid lately,
 //! else it sleeps. Invariant: when one core panics, all others end at their next turn, so that a
 //! runtime never goes on with a part of its state lost.
 

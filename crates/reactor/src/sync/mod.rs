@@ -1,16 +1,18 @@
 //! Synchronisation: [`Notify`], [`Semaphore`] and [`channel`] between tasks of one core,
-//! [`Barrier`] between cores.
+//! [`Barrier`] between cores; [`Pacer`] limits a rate.
 //!
-//! All but the barrier are `!Send`: they take no locks and do not cross threads. Invariant: waiters
-//! are served in the order in which they first waited.
+//! Those between tasks of one core are `!Send`: they take no locks and do not cross threads.
+//! Invariant: waiters are served in the order in which they first waited.
 
 mod barrier;
 pub mod channel;
 mod notify;
+mod pacer;
 mod semaphore;
 
 pub use barrier::{Barrier, Broken};
 pub use notify::{Notified, Notify};
+pub use pacer::{Pacer, transfer_time};
 pub use semaphore::{Acquire, Semaphore, SemaphorePermit};
 
 use std::collections::VecDeque;
