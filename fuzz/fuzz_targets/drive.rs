@@ -85,7 +85,7 @@ fuzz_target!(|data: &[u8]| {
                 let (nqn, resources) = (csd_fuzz::NQN, Resources::default());
                 let opened = drive::open(media, true, nqn, &SPLIT, &resources).await;
                 let shared = opened.expect("opens");
-                drive::start_all(&shared).await.expect("starts");
+                csd_drive::life::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).expect("free");
                 told.set(true);
                 accept::accept(listener, shared).await;

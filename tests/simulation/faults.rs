@@ -50,7 +50,7 @@ where
                 let shared = drive::open(media, true, NQN, &SPLIT, &Resources::default())
                     .await
                     .expect("opens");
-                drive::start_all(&shared).await.expect("starts");
+                csd_drive::life::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                 *told.borrow_mut() = true;
                 accept::accept(listener, shared).await;
@@ -253,7 +253,7 @@ fn a_failed_sync_makes_the_drive_read_only_and_hosts_are_told() {
         block.write(0, data(1), true).await.unwrap();
         kv.store(&key(1), data(1), 0).await.unwrap();
         let watcher = controller.clone();
-        let event = spawn(Class::Background, async move {
+        let event = spawn(Class::Foreground, async move {
             let mut request = Sqe::zeroed();
             request.set_opcode(Admin::ASYNC_EVENT_REQUEST.0);
             watcher.admin(request, &[], 0).await

@@ -102,7 +102,7 @@ fn run(log: &Log) -> u64 {
                 let resources = Resources::default();
                 let mut shared = drive::open(media, true, NQN, &SPLIT, &resources).await.unwrap();
                 Arc::get_mut(&mut shared).unwrap().log = log;
-                drive::start_all(&shared).await.unwrap();
+                csd_drive::life::start_all(&shared).await.unwrap();
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                 *told.borrow_mut() = true;
                 accept::accept(listener, shared).await;

@@ -60,7 +60,7 @@ fn no_step_is_lost_between_hosts_on_several_cores() {
                     let shared = drive::open(media, true, NQN, &SPLIT, &Resources::default())
                         .await
                         .expect("opens");
-                    drive::start_all(&shared).await.expect("starts");
+                    csd_drive::life::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(socket).unwrap();
                     told.set(true);
                     accept::accept(listener, shared).await;

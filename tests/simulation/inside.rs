@@ -60,7 +60,7 @@ impl Doors {
                     let mut shared = opened.await.expect("opens");
                     let alone = Arc::get_mut(&mut shared).expect("made just now");
                     model.into_iter().for_each(|model| alone.throttle.set(model));
-                    drive::start_all(&shared).await.expect("starts");
+                    csd_drive::life::start_all(&shared).await.expect("starts");
                     shared.serve_inside();
                     let outside = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     let inside = Listener::bind(Path::new(SOCKET)).unwrap();

@@ -196,7 +196,7 @@ async fn open(
     resources: &Resources,
 ) -> Result<Rc<Core>, csd_drive::Error> {
     let shared = drive::open(media, is_new, "", split, resources).await?;
-    drive::start_all(&shared).await?;
+    csd_drive::life::start_all(&shared).await?;
     Ok(core_local::<Core>().expect("started"))
 }
 

@@ -181,7 +181,7 @@ impl Simulation {
                 if core == CoreId(0) {
                     let shared =
                         drive::open(media, is_new, NQN, &split, &resources).await.expect("opens");
-                    drive::start_all(&shared).await.expect("recovers");
+                    csd_drive::life::start_all(&shared).await.expect("recovers");
                     let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     *slot.borrow_mut() = Some(Arc::clone(&shared));
                     let scraped = Listener::bind(SocketAddr::from((DRIVE, METRICS))).unwrap();

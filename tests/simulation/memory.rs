@@ -147,7 +147,7 @@ fn hosts_on_several_cores_keep_their_stripes() {
                     let resources = Resources::default();
                     let shared = drive::open(media, true, NQN, &SPLIT, &resources).await;
                     let shared = shared.expect("opens");
-                    drive::start_all(&shared).await.expect("starts");
+                    csd_drive::life::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(socket).unwrap();
                     told.set(true);
                     accept::accept(listener, shared).await;

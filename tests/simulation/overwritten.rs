@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use csd_drive::drive::Core;
 use csd_nvme::kv::Key;
@@ -86,6 +87,8 @@ fn run(seed: u64, bytes: u64, load: Load) -> f64 {
         overwrite(Rc::clone(&core), load, known).await?;
         let segments = &core.shared.segments;
         let factor = segments.written_bytes() as f64 / segments.stored_bytes() as f64;
+        let steps = core.shared.services.clean.steps.load(Relaxed);
+        assert!(load.percent < 85 || steps > 0, "only commands that waited for it cleaned");
         if seed.is_multiple_of(2) {
             stop(&core).await;
         }

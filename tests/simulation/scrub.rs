@@ -129,15 +129,15 @@ impl Lane {
                         let resources = Resources::default();
                         let shared = drive::open(media, true, &name, &SPLIT, &resources);
                         let shared = shared.await.expect("opens");
-                        drive::start_all(&shared).await.expect("starts");
+                        csd_drive::life::start_all(&shared).await.expect("starts");
                         let listener = Listener::bind(SocketAddr::from((ip(index), 4420))).unwrap();
                         up.set(up.get() + 1);
-                        drop(spawn(Class::Background, async move {
+                        drop(spawn(Class::Service, async move {
                             let core = core_local::<Core>().expect("it is started");
                             let report = |damage: &Damage| {
                                 own.borrow_mut().insert((index, format!("{damage:?}")));
                             };
-                            csd_drive::scrub::run(&core, 1 << 30, &report).await;
+                            csd_drive::scrub::run(&core, 1 << 30, report).await;
                         }));
                         accept::accept(listener, shared).await;
                     }

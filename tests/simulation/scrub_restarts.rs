@@ -61,11 +61,11 @@ fn lives_until_all_are_read(seed: u64) -> usize {
     for life in 1..=LIVES_MOST {
         let found_now = Rc::clone(&found);
         let is_over = lives.live(move |core| async move {
-            drop(spawn(Class::Background, async move {
+            drop(spawn(Class::Service, async move {
                 let report = |damage: &Damage| {
                     found_now.borrow_mut().insert(damage.entry.expect("the records are sound"));
                 };
-                csd_drive::scrub::run(&core, BYTES_PER_S, &report).await;
+                csd_drive::scrub::run(&core, BYTES_PER_S, report).await;
             }));
             sleep(LIFE).await;
         });

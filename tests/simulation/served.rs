@@ -53,7 +53,7 @@ impl Served {
                     let opened = drive::open(media, is_new, NQN, &SPLIT, &resources);
                     let mut shared = opened.await.expect("opens");
                     Arc::get_mut(&mut shared).expect("made just now").host_limits = limits;
-                    drive::start_all(&shared).await.expect("starts");
+                    csd_drive::life::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     *slot.borrow_mut() = Some(Arc::clone(&shared));
                     accept::accept(listener, shared).await;

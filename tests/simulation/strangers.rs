@@ -114,7 +114,7 @@ fn start(world: &World, secrets: &Secrets) -> Arc<drive::Shared> {
             let opened = drive::open(media, true, NQN, &SPLIT, &Resources::default()).await;
             let mut shared = opened.expect("opens");
             Arc::get_mut(&mut shared).expect("nobody else has it").access = access;
-            drive::start_all(&shared).await.expect("recovers");
+            csd_drive::life::start_all(&shared).await.expect("recovers");
             let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
             *told.borrow_mut() = Some(Arc::clone(&shared));
             accept::accept(listener, shared).await;

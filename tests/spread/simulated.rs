@@ -54,7 +54,7 @@ impl Simulation {
                         Resources { memory_bytes: MEMORY_BYTES, ..Resources::default() };
                     let opened = drive::open(media, true, NQN, &SPLIT, &resources).await;
                     let shared = opened.expect("opens");
-                    drive::start_all(&shared).await.expect("starts");
+                    csd_drive::life::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(socket).unwrap();
                     told.set(true);
                     drop(spawn(Class::System, accept::accept(listener, shared)));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_kernels::program::Limits;
+use csd_kvlog::Kv;
 use csd_kvlog::epochs::Epochs;
 use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
 use csd_kvlog::mark::Mark;
@@ -16,11 +17,10 @@ use csd_kvlog::media::{Media, Syncer};
 use csd_kvlog::recover::by_mark;
 use csd_kvlog::recover::{Found, survey};
 use csd_kvlog::segments::Segments;
-use csd_kvlog::{IndexKind, Kv};
 use csd_nvme::controller::Subsystem;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, random_u64, set_core_local};
+use csd_reactor::{Buffer, core_count, core_id, random_u64, set_core_local};
 
 use crate::compute::{self, Compute, Executions, Library, RangeSets};
 use crate::config::HostLimits;
@@ -34,7 +34,8 @@ use crate::namespace::block::{Block, COPY_BYTES_MAX};
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
 use crate::peers::Peers;
-use crate::resources::{Expose, Resources};
+use crate::resources::{self, Expose, Resources};
+use crate::services::counts::Services;
 use crate::throttle::Throttle;
 use crate::transport::auth_scheduler::AuthScheduler;
 use crate::transport::budget::Budget;
@@ -101,6 +102,8 @@ pub struct Shared {
     pub read_only: AtomicBool,
     /// Counts of commands.
     pub metrics: Metrics,
+    /// Options and counts of the drive's own work.
+    pub services: Services,
     /// Namespaces that hosts see.
     expose: Expose,
     /// Log of events.
@@ -181,10 +184,9 @@ pub async fn open(
     let count = u32::try_from(superblock.kv_length() / segment_bytes)
         .map_err(|_| csd_kvlog::Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
-    let (uuid, at) = (superblock.uuid(), superblock.kv_offset());
-    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids);
-    check_index(resources.kv_index, superblock.kv_length())?;
-    let segments = segments.of_version(superblock.version());
+    let (uuid, at, version) = (superblock.uuid(), superblock.kv_offset(), superblock.version());
+    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids).of_version(version);
+    resources::check_index(resources.kv_index, superblock.kv_length())?;
     let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
     if media.is_read_only() {
         segments.salvage();
@@ -228,6 +230,7 @@ pub async fn open(
         write_gate: Arc::new(WriteGate::new(cores)),
         read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
+        services: Services::default(),
         expose: resources.expose,
         log: Log::default(),
         syncer,
@@ -284,7 +287,7 @@ async fn open_log(
 
 /// Makes the medium's mark count if the drive has a volatile cache, and not if it has none. The
 /// shards have recovered: everything behind an old mark is durably gone.
-async fn set_feature(shared: &Shared) -> Result<(), Error> {
+pub(crate) async fn set_feature(shared: &Shared) -> Result<(), Error> {
     let superblock = &shared.superblock;
     let others = superblock.features_needed() & !FEATURE_MARK;
     let is_marked = superblock.features_needed() & FEATURE_MARK != 0;
@@ -300,19 +303,6 @@ async fn set_feature(shared: &Shared) -> Result<(), Error> {
         }
         None => Ok(()),
     }
-}
-
-/// Refuses a kind of index whose entries cannot point into all of the log.
-fn check_index(kind: IndexKind, log_bytes: u64) -> Result<(), Error> {
-    if log_bytes <= kind.log_bytes_max() {
-        return Ok(());
-    }
-    let most = kind.log_bytes_max() >> 40;
-    let has = log_bytes.div_ceil(1 << 40);
-    Err(Error::Usage(format!(
-        "--kv-index {kind} is for key-value parts of up to {most} TiB, and this medium's has {has} \
-         TiB: say --kv-index ordered"
-    )))
 }
 
 /// Starts a drive on this core: recovers its shards and makes its [`Core`] a core-local value.
@@ -365,33 +355,5 @@ fn executed(shared: &Shared) -> compute::Shared {
         inside_only: Arc::clone(&shared.inside_only),
         peers: shared.peers.clone(),
         log: shared.log.clone(),
-    }
-}
-
-/// Starts a drive on all cores, from the first one.
-///
-/// # Errors
-/// When the medium fails on any core.
-pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
-    for core in 0..core_count() {
-        let shared = Arc::clone(shared);
-        let there = move || async move { start(shared).await.map(|_| ()) };
-        let started = call(CoreId(core), Class::System, there).await;
-        started.map_err(|_| Error::Runtime(format!("core {core} is gone").into()))??;
-    }
-    set_feature(shared).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_that_is_too_long_for_an_index_is_refused_in_words() {
-        assert!(check_index(IndexKind::Hash, 16 << 40).is_ok());
-        assert!(check_index(IndexKind::Ordered, 1 << 60).is_ok());
-        let refused = check_index(IndexKind::Hash, (16 << 40) + 1).unwrap_err().to_string();
-        let words = "up to 16 TiB, and this medium's has 17 TiB: say --kv-index ordered";
-        assert!(refused.contains(words), "{refused}");
     }
 }

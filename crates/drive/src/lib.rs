@@ -17,6 +17,7 @@
 //! - `side`: the sides that connections come from
 //! - [`peers`]: drives that this drive may work with
 //! - [`tunnel`]: packets between a host and the drive's own operating system
+//! - `services`: the drive's own work: cleaning and [`scrub`]
 //! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: events and counts
@@ -39,6 +40,7 @@ pub mod peers;
 mod resources;
 pub mod scrub;
 pub mod serve;
+mod services;
 mod side;
 pub mod throttle;
 pub mod transport;

@@ -20,9 +20,10 @@ use csd_reactor::{
 };
 
 use crate::config::{Config, MediaKind};
-use crate::drive::{Core, Shared};
+use crate::drive::{Core, Shared, set_feature, start};
 use crate::error::Error;
 use crate::log::Level;
+use crate::services;
 use crate::wait_until_free::wait_until_free;
 
 /// Pause between two looks at how many connections are left.
@@ -73,6 +74,22 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
     let (file, _) = open(Direct::Off).await?;
     let file = file.noted("direct I/O off: its blocks are longer than the drive's");
     Ok((Media::File(file), is_new))
+}
+
+/// Starts a drive and its services on all cores, from the first one.
+///
+/// # Errors
+/// When the medium fails on any core.
+pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
+    for core in 0..core_count() {
+        let shared = Arc::clone(shared);
+        let there = move || async move { start(shared).await.map(|_| ()) };
+        let started = call(CoreId(core), Class::System, there).await;
+        started.map_err(|_| Error::Runtime(format!("core {core} is gone").into()))??;
+    }
+    set_feature(shared).await?;
+    services::start(shared);
+    Ok(())
 }
 
 /// Stops a drive: lets every command that has begun end within `limit`, seals the kv log and makes

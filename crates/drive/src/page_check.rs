@@ -11,7 +11,7 @@ use csd_nvme::vendor::execute::chunk_key;
 use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{List, NONE};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
-use csd_reactor::{Buffer, Class, compute_fn};
+use csd_reactor::{Buffer, class, compute_fn};
 
 use crate::namespace::block::Block;
 
@@ -36,7 +36,7 @@ enum PieceReader<'a> {
 }
 
 /// Compares the pages of a piece of a list from page `from` on; a piece that the list does not have
-/// has none.
+/// has none. The checksums are computed in the class of the task that asks.
 ///
 /// # Errors
 /// [`Status::SOURCE_MISSING`] if the piece is missing or has another length, else the status of the
@@ -74,7 +74,7 @@ pub(crate) async fn compare(
         found.bytes += u64::from(length);
         let work = move || verify::checksums(Plan::sequential(page_bytes), &bytes);
         // The simulated clock is charged 10 GB/s, as of other programs.
-        let summed = compute_fn(Class::Background, u64::from(length) / 10, work).await;
+        let summed = compute_fn(class(), u64::from(length) / 10, work).await;
         let summed = summed.map_err(|_| Status::INTERNAL_ERROR)?;
         for (page, (sum, expected)) in (page..).zip(summed.iter().zip(&sums[page as usize..])) {
             if sum != expected {

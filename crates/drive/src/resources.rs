@@ -95,3 +95,30 @@ impl Resources {
         Err(Error::Usage(format!("--memory is a multiple of {PAGE_BYTES} bytes")))
     }
 }
+
+/// Refuses a kind of index whose entries cannot point into all of the log.
+pub(crate) fn check_index(kind: IndexKind, log_bytes: u64) -> Result<(), Error> {
+    if log_bytes <= kind.log_bytes_max() {
+        return Ok(());
+    }
+    let most = kind.log_bytes_max() >> 40;
+    let has = log_bytes.div_ceil(1 << 40);
+    Err(Error::Usage(format!(
+        "--kv-index {kind} is for key-value parts of up to {most} TiB, and this medium's has {has} \
+         TiB: say --kv-index ordered"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_too_long_for_an_index_is_refused_in_words() {
+        assert!(check_index(IndexKind::Hash, 16 << 40).is_ok());
+        assert!(check_index(IndexKind::Ordered, 1 << 60).is_ok());
+        let refused = check_index(IndexKind::Hash, (16 << 40) + 1).unwrap_err().to_string();
+        let words = "up to 16 TiB, and this medium's has 17 TiB: say --kv-index ordered";
+        assert!(refused.contains(words), "{refused}");
+    }
+}

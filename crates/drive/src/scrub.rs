@@ -1,52 +1,53 @@
-//! Scrub of a drive: a task of each core reads the current values of its shards at a pace, and
+//! Scrub of a drive: a service of each core reads the current values of its shards at a pace, and
 //! compares blocks with the page lists among them.
 //!
 //! Disks return wrong data without an error now and then (Bairavasundaram et al., "An Analysis of
 //! Data Corruption in the Storage Stack", FAST 2008). A scrub reads all data regularly, so that
 //! damage is found while other copies or parity can still mend it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_kvlog::record::EntryKey;
-use csd_kvlog::scrub::{Compared, Damage, Owner};
+use csd_kvlog::scrub::{Compared, Damage, Owner, Scrubber};
 use csd_nvme::vendor::NSID_OBJECTS;
 use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{KEY_BYTES, List};
-use csd_reactor::{Buffer, Class, CoreId, core_count, core_local, post, spawn};
+use csd_reactor::{Buffer, Pacer, core_count};
 
 use crate::drive::{Core, Shared};
 use crate::log::Level;
 use crate::page_check::{Differing, compare};
+use crate::services::runner::{self, Begun};
 
-/// Starts a task on every core that reads the values of its shards, pass after pass, all together
-/// at this pace.
-pub(crate) fn start(shared: &Arc<Shared>, bytes_per_s: u64) {
+/// Returns the part of a core in the drive's scrub, which logs damage; `None` if there is none.
+pub(crate) fn begin(core: &Rc<Core>) -> Option<Begun> {
+    let bytes_per_s = core.shared.services.scrub_bytes_per_s?;
     let bytes_per_s = (bytes_per_s / core_count() as u64).max(1);
-    for core in 0..core_count() {
-        let shared = Arc::clone(shared);
-        // A core that is gone has no shards.
-        let _ = post(CoreId(core), Class::System, move || {
-            let Some(core) = core_local::<Core>() else { return };
-            drop(spawn(Class::Background, async move {
-                run(&core, bytes_per_s, &|damage| log(&shared, damage)).await;
-            }));
-        });
-    }
+    let shared = Arc::clone(&core.shared);
+    let service = scrubber(core, move |damage: &Damage| log(&shared, damage));
+    Some(Begun { service: Box::new(service), pacer: Some(Pacer::new(bytes_per_s)) })
 }
 
 /// Reads the values of a core's shards, pass after pass, until the drive stops. Calls `report` for
 /// damage, in every pass again.
-pub async fn run(core: &Core, bytes_per_s: u64, report: &dyn Fn(&Damage)) {
-    core.kv.scrub(bytes_per_s, &PageLists { core, report }).await;
+pub async fn run(core: &Rc<Core>, bytes_per_s: u64, report: impl Fn(&Damage)) {
+    let (mut service, pacer) = (scrubber(core, report), Some(Pacer::new(bytes_per_s)));
+    let Shared { services, segments, .. } = &*core.shared;
+    runner::run(&mut service, pacer, &services.scrub, segments).await;
+}
+
+fn scrubber<R: Fn(&Damage)>(core: &Rc<Core>, report: R) -> Scrubber<PageLists<R>> {
+    core.kv.scrubber(PageLists { core: Rc::clone(core), report })
 }
 
 /// The page lists of blocks among a core's values.
-struct PageLists<'a> {
-    core: &'a Core,
-    report: &'a dyn Fn(&Damage),
+struct PageLists<R> {
+    core: Rc<Core>,
+    report: R,
 }
 
-impl Owner for PageLists<'_> {
+impl<R: Fn(&Damage)> Owner for PageLists<R> {
     type Checksums = List;
 
     fn checksums(&self, entry: &EntryKey, value: &Buffer) -> Option<List> {
@@ -99,7 +100,6 @@ fn is_list((nsid, key): &EntryKey) -> bool {
 mod tests {
     use std::cell::Cell;
     use std::net::Ipv4Addr;
-    use std::rc::Rc;
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
@@ -107,10 +107,10 @@ mod tests {
     use csd_kvlog::media::{Media, Memory};
     use csd_nvme::kv::Key;
     use csd_reactor::sim::{World, WorldConfig};
-    use csd_reactor::sleep;
+    use csd_reactor::{CoreId, busy, core_local, sleep};
 
     use super::*;
-    use crate::{Resources, drive};
+    use crate::{Resources, drive, life, metrics};
 
     const SIZE_BYTES: u64 = 64 << 20;
     const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 5, block_bytes: 4096 };
@@ -132,16 +132,27 @@ mod tests {
                 let media = Media::Memory(Arc::new(Memory::new(2 * SIZE_BYTES)));
                 let resources = Resources::default();
                 let opened = drive::open(media, true, "nqn.2026-11.x:a", &SPLIT, &resources);
-                let shared = opened.await.unwrap();
-                drive::start_all(&shared).await.unwrap();
+                let mut shared = opened.await.unwrap();
+                let alone = Arc::get_mut(&mut shared).unwrap();
+                alone.services.scrub_bytes_per_s = Some(bytes_per_s);
+                life::start_all(&shared).await.unwrap();
                 let core = core_local::<Core>().unwrap();
                 for number in 0..512_u16 {
                     let key = Key::new(&number.to_be_bytes()).unwrap();
                     core.kv.store(2, key, vec![Buffer::zeroed(VALUE_BYTES)], 0).await.unwrap();
                 }
-                start(&shared, bytes_per_s);
+                // Until the pass behind the one that met an empty log.
+                sleep(Duration::from_secs(2)).await;
+                let scrubbed = || shared.services.scrub.bytes.load(Relaxed);
+                let before = scrubbed();
                 sleep(span).await;
-                slot.set(Some(shared.segments.scrub.bytes.load(Relaxed)));
+                let spent = busy();
+                assert!(spent.service_ns > 0 && spent.execution_ns == 0, "{spent:?}");
+                let page = metrics::render(&shared).await;
+                let line = |name| format!("\n{name}{{service=\"scrub\"}} ");
+                assert!(page.contains(&line("csd_service_bytes_total")), "{page}");
+                assert!(!page.contains(&(line("csd_service_steps_total") + "0\n")), "{page}");
+                slot.set(Some(scrubbed() - before));
             }
         });
         world.run_until(|_| read.get().is_some(), 10 * span).unwrap();

@@ -12,12 +12,11 @@ use csd_reactor::{
 };
 
 use crate::config::Config;
-use crate::drive::{open, start_all};
+use crate::drive::open;
 use crate::error::Error;
 use crate::life;
 use crate::log::Log;
 use crate::metrics;
-use crate::scrub;
 use crate::side::Side;
 use crate::transport::accept::{accept, accept_on};
 use crate::wait_until_free::wait_until_free;
@@ -56,10 +55,11 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     alone.log = config.log.clone();
     alone.access = config.access.clone();
     alone.host_limits = config.host_limits;
+    alone.services.scrub_bytes_per_s = config.scrub_bytes_per_s;
     if let Some(model) = &config.throttle {
         alone.throttle.set(model.clone());
     }
-    start_all(&shared).await?;
+    life::start_all(&shared).await?;
     let mut accepting = vec![spawn(Class::System, accept(listener, Arc::clone(&shared)))];
     if let Some(listener) = inside {
         shared.serve_inside();
@@ -69,9 +69,6 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     if let Some(listener) = scraped {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
-    }
-    if let Some(bytes_per_s) = config.scrub_bytes_per_s {
-        scrub::start(&shared, bytes_per_s);
     }
     // A signal drains the drive as soon as its address is known.
     let stop = spawn(Class::System, stop_requested());

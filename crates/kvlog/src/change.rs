@@ -1,33 +1,22 @@
-//! Store and Delete on the core that owns the key: conditions, promised space, and cleaning when
-//! the log has no free segment. A key stays locked from the check of its condition to the change.
+//! Store and Delete on the core that owns the key: conditions, promised space, and cleaning
+//! (`reclaim`) when the log has no free segment. A key stays locked from the check of its condition
+//! to the change.
 //!
 //! A Store within the drive's capacity and a Delete succeed on a full log, because some segment can
 //! then be cleaned. A Store beyond the capacity fails at once.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use csd_nvme::kv;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, sleep, spawn};
+use csd_reactor::Buffer;
 
-use crate::clean::{Candidate, Cleaned};
 use crate::epochs::Turn;
+use crate::reclaim::{Reclaim, clean_if_low};
 use crate::record::EntryKey;
-use crate::segments::Segments;
 use crate::shard::{Refused, Shard};
-use crate::shards::{Shards, owner};
 use crate::store_newer::{self, Newer};
-
-/// Most cleanings that one command starts before it gives up.
-const CLEANINGS_MAX: u32 = 64;
-/// Most pauses of one command while nothing is written, because hosts read from every segment that
-/// could be cleaned. A slow reader releases its value after 5 s.
-const PAUSES_MAX: u32 = 10_000;
-/// Length of a pause.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// Stores a value. Returns the turn of its answer.
 ///
@@ -99,101 +88,5 @@ pub(crate) async fn delete(shard: &Rc<Shard>, entry: EntryKey) -> Result<Turn, S
             Err(Refused { status: Status::CAPACITY_EXCEEDED, .. }) => reclaim.next().await?,
             other => return other.map_err(|refused| refused.status),
         }
-    }
-}
-
-/// Attempts of one command to free a segment.
-struct Reclaim {
-    segments: Arc<Segments>,
-    cleanings: u32,
-    pauses: u32,
-    written: u64,
-}
-
-impl Reclaim {
-    fn new(segments: &Arc<Segments>) -> Self {
-        Self { segments: Arc::clone(segments), cleanings: 0, pauses: 0, written: 0 }
-    }
-
-    /// Cleans the best segment of the drive, or waits a moment while another one is cleaned.
-    ///
-    /// # Errors
-    /// [`Status::CAPACITY_EXCEEDED`] when no cleaning helps, or the status of a medium's failure.
-    async fn next(&mut self) -> Result<(), Status> {
-        match clean_best(&self.segments).await? {
-            Cleaned::Done => self.cleanings += 1,
-            Cleaned::Nothing => return Err(Status::CAPACITY_EXCEEDED),
-            Cleaned::Busy => {
-                sleep(PAUSE).await;
-                let written = self.segments.written_bytes();
-                self.pauses = if written == self.written { self.pauses + 1 } else { 0 };
-                self.written = written;
-            }
-        }
-        let goes_on = self.cleanings < CLEANINGS_MAX && self.pauses < PAUSES_MAX;
-        if goes_on { Ok(()) } else { Err(Status::CAPACITY_EXCEEDED) }
-    }
-}
-
-/// Cleans in the background when few segments are free.
-fn clean_if_low(segments: &Arc<Segments>) {
-    if segments.is_low() && !segments.is_cleaning() {
-        let segments = Arc::clone(segments);
-        drop(spawn(Class::Background, async move {
-            // A failure here fails the next Store with its own status.
-            let _ = clean_best(&segments).await;
-        }));
-    }
-}
-
-/// Cleans the segment of all cores that gives back most. One shard cleans at a time, because the
-/// reserved segments are for one.
-async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
-    if !segments.begin_cleaning() {
-        return Ok(Cleaned::Busy);
-    }
-    let cleaning = Cleaning(Arc::clone(segments));
-    // Checked only now: a drive that stops waits until no shard cleans.
-    if segments.is_closing() {
-        return Ok(Cleaned::Nothing);
-    }
-    let mut best: Option<(Candidate, usize)> = None;
-    let mut waits = false;
-    for core in 0..core_count() {
-        let found = call(CoreId(core), Class::Background, || async { best_here() }).await;
-        let (found, waits_there) = found.map_err(|_| Status::INTERNAL_ERROR)?;
-        best = best.max(found);
-        waits |= waits_there;
-    }
-    let Some((_, number)) = best else {
-        return Ok(if waits { Cleaned::Busy } else { Cleaned::Nothing });
-    };
-    let there = move || async move {
-        // Cleaning continues even if its caller is gone.
-        let _cleaning = cleaning;
-        let here = Shards::here().ok_or(Status::NAMESPACE_NOT_READY)?;
-        here.shard(number).clean().await
-    };
-    call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
-}
-
-/// Returns this core's best segment to clean with its shard, and true if a segment cannot be
-/// cleaned yet because hosts read from it.
-fn best_here() -> (Option<(Candidate, usize)>, bool) {
-    let Some(here) = Shards::here() else { return (None, false) };
-    let shards = || here.own();
-    let best = shards().filter_map(|shard| {
-        let candidate = shard.candidate()?;
-        Some((candidate, shard.number as usize))
-    });
-    (best.max(), shards().any(|shard| shard.waits_for_readers()))
-}
-
-/// A guard that ends cleaning, also when its task is dropped.
-struct Cleaning(Arc<Segments>);
-
-impl Drop for Cleaning {
-    fn drop(&mut self) {
-        self.0.end_cleaning();
     }
 }

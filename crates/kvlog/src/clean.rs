@@ -31,15 +31,18 @@ const WINDOW_BYTES: u64 = 256 << 10;
 /// Divisor of the smallest share of a segment that cleaning it must give back.
 const WORTH_SHARE: u64 = 64;
 
-/// Outcome of one cleaning. The outcome of several shards is the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Outcome of one cleaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleaned {
     /// No segment is worth it.
     Nothing,
     /// Another shard is cleaning, or a segment has readers: ask again.
     Busy,
     /// A segment was cleaned.
-    Done,
+    Done {
+        /// Bytes of the records that were current in it before.
+        bytes: u64,
+    },
 }
 
 /// A segment that is worth cleaning.
@@ -100,7 +103,8 @@ impl Shard {
         let Some(Candidate { segment: number, .. }) = self.candidate() else {
             return Ok(if self.waits_for_readers() { Cleaned::Busy } else { Cleaned::Nothing });
         };
-        if self.owned.borrow()[&number].live > 0 {
+        let bytes = self.owned.borrow()[&number].live;
+        if bytes > 0 {
             self.empty(number).await?;
         }
         if self.segments.is_closing() {
@@ -121,7 +125,7 @@ impl Shard {
             return Ok(Cleaned::Busy);
         }
         self.free(number).await?;
-        Ok(Cleaned::Done)
+        Ok(Cleaned::Done { bytes })
     }
 
     /// Moves every current record of a segment whose value is intact.

@@ -31,12 +31,14 @@ mod list_keys;
 mod log_positions;
 pub mod mark;
 pub mod media;
+mod reclaim;
 pub mod record;
 pub mod recover;
 pub mod scrub;
 mod seal;
 mod segment_tail;
 pub mod segments;
+pub mod service;
 pub mod shard;
 mod shards;
 mod store_newer;
@@ -58,7 +60,9 @@ use crate::media::{Media, Syncer};
 use epochs::Turn;
 pub use error::Error;
 pub use index::IndexKind;
+pub use reclaim::Cleaner;
 use recover::Found;
+use scrub::{Owner, Scrubber};
 use segments::Segments;
 use shard::Shard;
 pub use shards::shard_of;
@@ -123,6 +127,16 @@ impl Kv {
         &self.segments
     }
 
+    /// Returns this core's service that cleans.
+    pub fn cleaner(&self) -> Cleaner {
+        Cleaner::new(&self.segments, &self.shards)
+    }
+
+    /// Returns a service that reads the current values of this core's shards, pass after pass.
+    pub fn scrubber<O: Owner>(&self, owner: O) -> Scrubber<O> {
+        Scrubber::new(&self.segments, &self.shards, owner)
+    }
+
     /// Seals the segments of this core's shards when the drive stops, so that the next start knows
     /// where the log ends. The caller makes sure that no command runs.
     ///
@@ -130,6 +144,8 @@ impl Kv {
     /// When the medium fails.
     pub async fn stop(&self) -> Result<(), MediaError> {
         self.segments.close();
+        // So that the task of the service ends.
+        self.shards.low.notify_one();
         while self.segments.is_cleaning() {
             sleep(STOP_PAUSE).await;
         }

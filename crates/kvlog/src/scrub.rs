@@ -1,4 +1,4 @@
-//! Scrub: a task of each core that reads the current values of its shards, pass after pass, and
+//! Scrub: a service of each core that reads the current values of its shards, pass after pass, and
 //! compares them with their checksums. It also compares data outside the log with values that hold
 //! its checksums.
 //!
@@ -6,23 +6,26 @@
 //! needed (latent sector errors: Bairavasundaram et al., "An analysis of latent sector errors in
 //! disk drives", 2007). A scrub finds it while there are other copies.
 //!
-//! Reads segments one after another, up to the end of what is durable, at a pace. A segment
-//! counts as having a reader while it is read, so that cleaning takes another one; it does not
-//! while the task waits or reads outside the log. Each start of the drive begins its passes
-//! elsewhere: the place where the last one ended is not kept, and a drive that is stopped before a
-//! pass ends reads everything in the long run. Invariant: nothing is changed; a value is reported
-//! only if it is still current after it was read, and data outside only if the value with its
-//! checksums is.
+//! Reads segments one after another, up to the end of what is durable. A segment has a reader while
+//! a step reads it, so that cleaning takes another one, and none between two steps or while data
+//! outside the log is read. Each start of the drive begins its passes elsewhere: the place where
+//! the last one ended is not kept, and a drive that is stopped before a pass ends reads everything
+//! in the long run. Invariant: nothing is changed; a value is reported only if it is still current
+//! after it was read, and data outside only if the value with its checksums is.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use csd_reactor::{Buffer, Instant, now, random_u64, sleep, sleep_until};
+use csd_reactor::{Buffer, random_u64, sleep};
 
-use crate::Kv;
 use crate::record::EntryKey;
+use crate::segments::Segments;
+use crate::service::{self, Pending, Service};
 use crate::shard::{Location, Shard};
+use crate::shards::Shards;
 use crate::walk::{Step, Until, Walk};
 
 /// Bytes read at once where records are short.
@@ -73,161 +76,190 @@ pub trait Owner {
     fn report(&self, damage: &Damage);
 }
 
-/// Pace of a core's reads.
-struct Pace {
-    bytes_per_s: u64,
-    due: Instant,
+/// The service that scrubs the shards of a core. A step is one value, or one piece of data outside
+/// the log.
+pub struct Scrubber<O: Owner> {
+    segments: Arc<Segments>,
+    shards: Rc<Shards>,
+    owner: O,
+    // Selects the shard and the segments that passes begin with.
+    begin: u64,
+    // What is left of the pass, in this order from the last field on.
+    shards_left: VecDeque<Rc<Shard>>,
+    segments_left: VecDeque<(Rc<Shard>, u32)>,
+    walking: Option<Walking>,
+    outside: Option<Outside<O::Checksums>>,
 }
 
-impl Pace {
-    /// Counts bytes that were read; returns the time to wait for, if there is one.
-    fn count(&mut self, bytes: u64) -> Option<Instant> {
-        let ns = u128::from(bytes) * Duration::from_secs(1).as_nanos();
-        let ns = u64::try_from(ns / u128::from(self.bytes_per_s.max(1))).unwrap_or(u64::MAX);
-        let now = now();
-        self.due = Instant::from_ns(self.due.max(now).ns().saturating_add(ns));
-        (self.due > now).then_some(self.due)
-    }
-}
-
-impl Kv {
-    /// Reads this core's shards, pass after pass, until the drive stops.
-    pub async fn scrub(&self, bytes_per_s: u64, owner: &impl Owner) {
-        let mut pace = Pace { bytes_per_s, due: now() };
-        let begin = random_u64();
-        while !self.segments.is_closing() {
-            for shard in rotated(self.shards.own(), begin) {
-                shard.scrub(begin >> 32, &mut pace, owner).await;
-            }
-            sleep(PASS_PAUSE).await;
-        }
-    }
-}
-
-/// Returns the items in their order, beginning with the one that `begin` selects.
-fn rotated<T>(items: impl Iterator<Item = T>, begin: u64) -> Vec<T> {
-    let mut items: Vec<T> = items.collect();
-    let first = begin.checked_rem(items.len() as u64).unwrap_or(0);
-    items.rotate_left(usize::try_from(first).expect("less than their number"));
-    items
-}
-
-/// A pinned segment: cleaning skips it while this exists.
-struct Reading {
+/// A segment that is read.
+struct Walking {
     shard: Rc<Shard>,
     segment: u32,
     sequence: u64,
-    filled: u64,
+    walk: Walk,
 }
 
-impl Reading {
-    /// Adds a reader to a segment; `None` if the shard has no such segment any more.
-    fn of(shard: &Rc<Shard>, segment: u32) -> Option<Self> {
-        let mut owned = shard.owned.borrow_mut();
-        let found = owned.get_mut(&segment)?;
-        found.readers += 1;
-        let (sequence, filled) = (found.sequence, found.filled);
-        Some(Self { shard: Rc::clone(shard), segment, sequence, filled })
-    }
+/// Data outside the log that is compared with checksums that were read.
+struct Outside<C> {
+    shard: Rc<Shard>,
+    read: Read,
+    checksums: C,
+    // The next piece.
+    piece: usize,
 }
 
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.shard.unpin(self.segment);
-    }
-}
-
-impl Shard {
-    /// Reads the current values of all segments once, from the one that `begin` selects on.
-    async fn scrub(self: &Rc<Self>, begin: u64, pace: &mut Pace, owner: &impl Owner) {
-        let segments = rotated(self.owned.borrow().keys().copied(), begin);
-        for segment in segments {
-            if self.segments.is_closing() {
-                return;
-            }
-            let Some(reading) = Reading::of(self, segment) else { continue };
-            if let Some(offset) = self.scrub_segment(reading, pace, owner).await {
-                self.found(&Damage { entry: None, segment, offset, outside: None }, owner);
-            }
+impl<O: Owner> Scrubber<O> {
+    pub(crate) fn new(segments: &Arc<Segments>, shards: &Rc<Shards>, owner: O) -> Self {
+        let begin = random_u64();
+        Self {
+            segments: Arc::clone(segments),
+            shards: Rc::clone(shards),
+            owner,
+            begin,
+            shards_left: rotated(shards.own().cloned(), begin),
+            segments_left: VecDeque::new(),
+            walking: None,
+            outside: None,
         }
     }
 
-    /// Reads the current values of a segment; returns the place behind which nothing can be read.
-    async fn scrub_segment(
-        self: &Rc<Self>,
-        reading: Reading,
-        pace: &mut Pace,
-        owner: &impl Owner,
-    ) -> Option<u64> {
-        let (segment, sequence, end) = (reading.segment, reading.sequence, reading.filled);
-        let (place, until) = ((segment, sequence), Until::Sealed(end));
-        let mut walk = Walk::new(&self.media, &self.segments, place, until, WINDOW_BYTES);
-        let mut reading = Some(reading);
-        loop {
-            let (offset, record) = match walk.next().await {
+    async fn scrub(&mut self) -> service::Step {
+        while !self.segments.is_closing() {
+            let bytes = if let Some(outside) = self.outside.take() {
+                self.compare(outside).await
+            } else if let Some(walking) = self.walking.take() {
+                self.read(walking).await
+            } else if self.next_segment() {
+                None
+            } else {
+                break;
+            };
+            if let Some(bytes) = bytes {
+                return service::Step::Worked { bytes };
+            }
+        }
+        service::Step::Idle
+    }
+
+    /// Begins to read the next segment; returns false at the end of the pass.
+    fn next_segment(&mut self) -> bool {
+        let Some((shard, segment)) = self.segments_left.pop_front() else {
+            let Some(shard) = self.shards_left.pop_front() else { return false };
+            let segments = shard.owned.borrow().keys().copied().collect::<Vec<_>>();
+            let segments = segments.into_iter().map(|segment| (Rc::clone(&shard), segment));
+            self.segments_left = rotated(segments, self.begin >> 32);
+            return true;
+        };
+        let found = shard.owned.borrow().get(&segment).map(|found| (found.sequence, found.filled));
+        // The shard may have no such segment any more.
+        if let Some((sequence, end)) = found {
+            let (place, until) = ((segment, sequence), Until::Sealed(end));
+            let walk = Walk::new(&shard.media, &self.segments, place, until, WINDOW_BYTES);
+            self.walking = Some(Walking { shard, segment, sequence, walk });
+        }
+        true
+    }
+
+    /// Reads the next current value of a segment; returns its bytes, and `None` at the segment's
+    /// end, or at a place behind which nothing can be read.
+    async fn read(&mut self, mut walking: Walking) -> Option<u64> {
+        let (shard, segment) = (&Rc::clone(&walking.shard), walking.segment);
+        // It may have been freed meanwhile, and even be in use again.
+        let _pinned = Pinned::of(shard, segment, walking.sequence)?;
+        let ended_at = loop {
+            let (offset, record) = match walking.walk.next().await {
                 Ok(Step::Record(offset, record)) => (offset, record),
                 Ok(Step::Checkpoint(..)) => continue,
                 Ok(Step::End) => return None,
-                Ok(Step::Damage(at) | Step::Unknown(at, _)) => return Some(at),
-                Err(_) => return Some(walk.position()),
+                Ok(Step::Damage(at) | Step::Unknown(at, _)) => break at,
+                Err(_) => break walking.walk.position(),
             };
             if self.segments.is_closing() {
                 return None;
             }
             let at = Location { segment, offset, value_bytes: record.value_bytes };
             let read = Read { key: record.key, at };
-            if record.value_bytes.is_none() || !self.is_current(&read.key, &read.at) {
+            if record.value_bytes.is_none() || !shard.is_current(&read.key, &read.at) {
                 continue;
             }
-            let value = walk.value(offset, &record).await.ok().flatten();
-            self.segments.scrub.bytes.fetch_add(record.footprint(), Relaxed);
-            if value.is_none() && self.is_current(&read.key, &read.at) {
-                self.found(&read.damage(None), owner);
+            let value = walking.walk.value(offset, &record).await.ok().flatten();
+            if value.is_none() && shard.is_current(&read.key, &read.at) {
+                self.found(&read.damage(None));
             }
-            let sums = value.and_then(|value| owner.checksums(&record.key, &value));
-            let due = pace.count(record.footprint());
-            if sums.is_none() && due.is_none() {
-                continue;
-            }
-            drop(reading.take());
-            if let Some(due) = due {
-                sleep_until(due).await;
-            }
-            if let Some(sums) = sums {
-                self.scrub_outside(&read, &sums, pace, owner).await;
-            }
-            let again = Reading::of(self, segment);
-            // It may have been freed meanwhile, and even be in use again.
-            reading = Some(again.filter(|again| again.sequence == sequence)?);
-        }
+            let sums = value.and_then(|value| self.owner.checksums(&record.key, &value));
+            let shard = Rc::clone(shard);
+            self.outside = sums.map(|checksums| Outside { shard, read, checksums, piece: 0 });
+            self.walking = Some(walking);
+            return Some(record.footprint());
+        };
+        self.found(&Damage { entry: None, segment, offset: ended_at, outside: None });
+        None
     }
 
-    /// Compares data outside the log with checksums that were read.
-    async fn scrub_outside<O: Owner>(
-        &self,
-        read: &Read,
-        sums: &O::Checksums,
-        pace: &mut Pace,
-        owner: &O,
-    ) {
-        for piece in 0.. {
-            if self.segments.is_closing() || !self.is_current(&read.key, &read.at) {
-                return;
-            }
-            let Some(compared) = owner.compare(sums, piece).await else { return };
-            self.segments.scrub.bytes.fetch_add(compared.bytes, Relaxed);
-            if compared.differs_at.is_some() && self.is_current(&read.key, &read.at) {
-                self.found(&read.damage(compared.differs_at), owner);
-            }
-            if let Some(due) = pace.count(compared.bytes) {
-                sleep_until(due).await;
-            }
+    /// Compares the next piece; returns its bytes, and `None` behind the last one.
+    async fn compare(&mut self, mut outside: Outside<O::Checksums>) -> Option<u64> {
+        let Outside { shard, read, checksums, piece } = &mut outside;
+        if !shard.is_current(&read.key, &read.at) {
+            return None;
         }
+        let compared = self.owner.compare(checksums, *piece).await?;
+        if compared.differs_at.is_some() && shard.is_current(&read.key, &read.at) {
+            self.found(&read.damage(compared.differs_at));
+        }
+        *piece += 1;
+        self.outside = Some(outside);
+        Some(compared.bytes)
     }
 
-    fn found(&self, damage: &Damage, owner: &impl Owner) {
-        self.segments.scrub.damaged.fetch_add(1, Relaxed);
-        owner.report(damage);
+    fn found(&self, damage: &Damage) {
+        self.segments.scrub_damage.fetch_add(1, Relaxed);
+        self.owner.report(damage);
+    }
+
+    /// Waits between two passes.
+    async fn pause(&mut self) {
+        sleep(PASS_PAUSE).await;
+        self.shards_left = rotated(self.shards.own().cloned(), self.begin);
+    }
+}
+
+impl<O: Owner> Service for Scrubber<O> {
+    fn step(&mut self) -> Pending<'_, service::Step> {
+        Box::pin(self.scrub())
+    }
+
+    fn wait(&mut self) -> Pending<'_, ()> {
+        Box::pin(self.pause())
+    }
+}
+
+/// Returns the items in their order, beginning with the one that `begin` selects.
+fn rotated<T>(items: impl Iterator<Item = T>, begin: u64) -> VecDeque<T> {
+    let mut items: VecDeque<T> = items.collect();
+    let first = begin.checked_rem(items.len() as u64).unwrap_or(0);
+    items.rotate_left(usize::try_from(first).expect("less than their number"));
+    items
+}
+
+/// A pinned segment: cleaning skips it while this exists.
+struct Pinned<'a> {
+    shard: &'a Shard,
+    segment: u32,
+}
+
+impl<'a> Pinned<'a> {
+    /// Pins a segment; `None` if the shard has no such segment of this sequence any more.
+    fn of(shard: &'a Shard, segment: u32, sequence: u64) -> Option<Self> {
+        let mut owned = shard.owned.borrow_mut();
+        let found = owned.get_mut(&segment).filter(|found| found.sequence == sequence)?;
+        found.readers += 1;
+        Some(Self { shard, segment })
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.shard.unpin(self.segment);
     }
 }
 

@@ -59,15 +59,6 @@ pub struct KvNamespace {
     pub absent_delete_is_error: AtomicBool,
 }
 
-/// Counts of scrubs.
-#[derive(Debug, Default)]
-pub struct ScrubCounts {
-    /// Bytes of records that were read.
-    pub bytes: AtomicU64,
-    /// Number of damaged places that were met, in every pass again.
-    pub damaged: AtomicU64,
-}
-
 /// State that all shards share.
 #[derive(Debug)]
 pub struct Segments {
@@ -85,8 +76,8 @@ pub struct Segments {
     pub namespaces: Vec<KvNamespace>,
     /// Epochs of a drive with a volatile cache.
     pub epochs: Option<Arc<Epochs>>,
-    /// Counts of scrubs.
-    pub scrub: ScrubCounts,
+    /// Number of damaged places that scrubs met, in every pass again.
+    pub scrub_damage: AtomicU64,
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.
     pub(crate) promised: AtomicU64,
@@ -126,7 +117,7 @@ impl Segments {
             version: VERSION,
             namespaces: nsids.iter().map(namespace).collect(),
             epochs: None,
-            scrub: ScrubCounts::default(),
+            scrub_damage: AtomicU64::new(0),
             free: Mutex::default(),
             promised: AtomicU64::new(0),
             index_bytes_max: None,
@@ -265,7 +256,7 @@ impl Segments {
         self.free().len()
     }
 
-    /// Returns true when so few segments are free that cleaning should run in the background. The
+    /// Returns true when so few segments are free that the service of cleaning should work. The
     /// fewer are free, the more of a segment is dead when it is cleaned.
     pub fn is_low(&self) -> bool {
         self.free_count() <= Need::Store.kept_back() + 2 + self.count as usize / 128

@@ -5,14 +5,19 @@
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{CoreId, call, class, core_count, core_id, core_local, set_core_local};
+use csd_reactor::{CoreId, Notify, call, class, core_count, core_id, core_local, set_core_local};
 
 use crate::format::SHARDS;
 use crate::record::EntryKey;
 use crate::shard::Shard;
 
-/// The shards of one core, by shard number. Those of other cores are `None`.
-pub(crate) struct Shards(Vec<Option<Rc<Shard>>>);
+/// The shards of one core.
+pub(crate) struct Shards {
+    // By shard number; those of other cores are `None`.
+    shards: Vec<Option<Rc<Shard>>>,
+    /// Notified when a change finds few free segments, and when the drive stops.
+    pub(crate) low: Notify,
+}
 
 /// Returns the core that owns a shard.
 pub(crate) fn owner(shard: usize) -> CoreId {
@@ -28,7 +33,7 @@ pub fn shard_of(key: &EntryKey) -> usize {
 impl Shards {
     /// Takes this core's shards, and lets other cores call them.
     pub(crate) fn share(shards: Vec<Option<Rc<Shard>>>) -> Rc<Self> {
-        let this = Rc::new(Self(shards));
+        let this = Rc::new(Self { shards, low: Notify::new() });
         set_core_local(Rc::clone(&this));
         this
     }
@@ -40,11 +45,11 @@ impl Shards {
 
     /// Returns the shards of this core.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Rc<Shard>> {
-        self.0.iter().flatten()
+        self.shards.iter().flatten()
     }
 
     pub(crate) fn shard(&self, number: usize) -> &Rc<Shard> {
-        self.0[number].as_ref().expect("asked on the owner's core")
+        self.shards[number].as_ref().expect("asked on the owner's core")
     }
 
     /// Runs `ask` with a shard on the core that owns it: at once on this core, by a message on

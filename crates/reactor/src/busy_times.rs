@@ -15,8 +15,10 @@ pub struct BusyTimes {
     pub foreground_ns: u64,
     /// Time polling [`Class::Tunnel`] tasks, ns.
     pub tunnel_ns: u64,
-    /// Time polling [`Class::Background`] tasks, ns.
-    pub background_ns: u64,
+    /// Time polling [`Class::Execution`] tasks, ns.
+    pub execution_ns: u64,
+    /// Time polling [`Class::Service`] tasks, ns.
+    pub service_ns: u64,
     /// Time polling [`Class::System`] tasks, and in the loop itself while there was work, ns.
     pub system_ns: u64,
     /// Time spinning in wait for work, ns; not busy.
@@ -40,7 +42,8 @@ impl BusyTimes {
         Self {
             foreground_ns: self.foreground_ns.saturating_sub(earlier.foreground_ns),
             tunnel_ns: self.tunnel_ns.saturating_sub(earlier.tunnel_ns),
-            background_ns: self.background_ns.saturating_sub(earlier.background_ns),
+            execution_ns: self.execution_ns.saturating_sub(earlier.execution_ns),
+            service_ns: self.service_ns.saturating_sub(earlier.service_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             spin_ns: self.spin_ns.saturating_sub(earlier.spin_ns),
             compute_ns: self.compute_ns.saturating_sub(earlier.compute_ns),
@@ -54,7 +57,7 @@ impl BusyTimes {
     /// Returns the busy time of the core's own thread over all classes, ns.
     #[must_use]
     pub fn busy_ns(&self) -> u64 {
-        self.foreground_ns + self.tunnel_ns + self.background_ns + self.system_ns
+        self.foreground_ns + self.tunnel_ns + self.execution_ns + self.service_ns + self.system_ns
     }
 }
 
@@ -76,7 +79,8 @@ impl Meter {
         self.update(|times| match class {
             Class::Foreground => times.foreground_ns += spent_ns,
             Class::Tunnel => times.tunnel_ns += spent_ns,
-            Class::Background => times.background_ns += spent_ns,
+            Class::Execution => times.execution_ns += spent_ns,
+            Class::Service => times.service_ns += spent_ns,
             Class::System => times.system_ns += spent_ns,
         });
     }

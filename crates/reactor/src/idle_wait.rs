@@ -16,7 +16,7 @@ pub(crate) struct IdleWait {
     /// Turns since the back end was polled, and when that was, ns.
     turns_since_poll: u32,
     polled_ns: u64,
-    /// True if the last turn deferred tunnel and background tasks for foreground ones.
+    /// True if the last turn deferred tasks that yield for foreground ones.
     pub(crate) others_wait: bool,
     /// Grows when work came within a spin's length, falls when it did not; the core spins while
     /// this is above 0.

@@ -12,7 +12,7 @@ use crate::class::Class;
 use crate::task::TaskKey;
 
 /// Classes of the tasks that yield, in the order of their queues.
-pub(crate) const YIELDING: [Class; 2] = [Class::Tunnel, Class::Background];
+pub(crate) const YIELDING: [Class; 3] = [Class::Tunnel, Class::Execution, Class::Service];
 
 /// Ready tasks by kind, oldest first.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 //! own.
 //!
 //! A turn runs the ready foreground and system tasks, sends messages, reads messages, fires timers
-//! and polls the back end. Then it runs background tasks for up to `SLICE_NS`, stopping early when
-//! a foreground task becomes ready. A foreground task therefore waits at most one slice; background
-//! tasks wait at most one turn. With nothing to do, the core spins briefly if that has paid lately,
+//! and polls the back end. Then it runs the tasks that yield, each class for up to `SLICE_NS`. A
+//! foreground task therefore waits at most one slice of each such class; tasks that yield are
+//! deferred by at most one turn. With nothing to do, the core spins briefly if that paid lately,
 //! else it sleeps. Invariant: when one core panics, all others end at their next turn, so that a
 //! runtime never goes on with a part of its state lost.
 
@@ -324,7 +324,7 @@ fn turn(core: &Core, idle_wait: &mut IdleWait, done: &dyn Fn() -> bool) -> io::R
     idle_wait.wait(core)
 }
 
-/// Polls tunnel tasks and then background ones, each for up to a slice of time; defers them by one
+/// Polls the tasks that yield, those of each class for up to a slice of time; defers them by one
 /// turn if a foreground task is ready.
 fn run_yielding(core: &Core, idle_wait: &mut IdleWait) {
     let prompt = core.ready.prompt();

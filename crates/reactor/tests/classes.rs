@@ -3,10 +3,14 @@
 mod common;
 
 use std::cell::{Cell, RefCell};
+use std::net::Ipv4Addr;
 use std::rc::Rc;
+use std::time::Duration;
 
+use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{
-    BackendKind, Class, CoreId, busy, call, class, core_local, set_core_local, spawn, yield_now,
+    BackendKind, Class, CoreId, Instant, Job, Progress, busy, call, class, compute, core_local,
+    now, set_core_local, spawn, yield_now,
 };
 
 everywhere! {
@@ -23,7 +27,8 @@ async fn a_task_knows_its_class(core: CoreId) {
         }
         return;
     }
-    for of in [Class::Foreground, Class::Tunnel, Class::Background, Class::System] {
+    let all = [Class::Foreground, Class::Tunnel, Class::Execution, Class::Service, Class::System];
+    for of in all {
         let looks = async move {
             let before = class();
             yield_now().await;
@@ -42,7 +47,7 @@ async fn tasks_that_yield_do_not_starve(_core: CoreId) {
     let ended = Rc::new(Cell::new(0));
     for number in 0..20 {
         let ended = Rc::clone(&ended);
-        let class = if number % 2 == 0 { Class::Tunnel } else { Class::Background };
+        let class = [Class::Tunnel, Class::Execution, Class::Service][number % 3];
         drop(spawn(class, async move {
             for _ in 0..50 {
                 yield_now().await;
@@ -55,7 +60,8 @@ async fn tasks_that_yield_do_not_starve(_core: CoreId) {
         yield_now().await;
     }
     let spent = busy();
-    assert!(spent.tunnel_ns > 0 && spent.background_ns > 0, "{spent:?}");
+    let yielding = [spent.tunnel_ns, spent.execution_ns, spent.service_ns];
+    assert!(yielding.iter().all(|spent_ns| *spent_ns > 0), "{spent:?}");
 }
 
 /// In a real core only: the simulation polls in any order.
@@ -64,26 +70,104 @@ fn a_hosts_task_goes_before_those_that_yield() {
     for backend in [BackendKind::Uring, BackendKind::Epoll] {
         common::real(backend, 1, |_core| async {
             let order = Rc::new(RefCell::new(Vec::new()));
-            let tasks: Vec<_> = [Class::Background, Class::Tunnel, Class::Foreground]
-                .into_iter()
-                .enumerate()
-                .map(|(index, class)| {
-                    let order = Rc::clone(&order);
-                    spawn(class, async move {
-                        for _ in 0..5 {
-                            order.borrow_mut().push(index);
-                            yield_now().await;
-                        }
+            let tasks: Vec<_> =
+                [Class::Execution, Class::Service, Class::Tunnel, Class::Foreground]
+                    .into_iter()
+                    .map(|class| {
+                        let order = Rc::clone(&order);
+                        spawn(class, async move {
+                            for _ in 0..5 {
+                                order.borrow_mut().push(class);
+                                yield_now().await;
+                            }
+                        })
                     })
-                })
-                .collect();
+                    .collect();
             for task in tasks {
                 task.await;
             }
             let order = order.borrow();
-            assert_eq!(order[0], 2, "{order:?}");
-            let at = |of: usize| order.iter().rposition(|index| *index == of).expect("it ran");
-            assert!(at(2) < at(0).min(at(1)), "{order:?}");
+            assert_eq!(order[0], Class::Foreground, "{order:?}");
+            let at = |of| order.iter().rposition(|class| *class == of).expect("it ran");
+            for yielding in [Class::Execution, Class::Service, Class::Tunnel] {
+                assert!(at(Class::Foreground) < at(yielding), "{order:?}");
+            }
         });
+    }
+}
+
+/// In the simulation, whose clock does not depend on the machine: every poll costs the same.
+#[test]
+fn executions_and_services_are_counted_apart() {
+    const COST_NS: u64 = 1000;
+    let config = WorldConfig { cpu_ns_per_poll: COST_NS, ..WorldConfig::default() };
+    let world = World::new(3, config);
+    let machine = world.machine("one", Ipv4Addr::LOCALHOST, 1);
+    let spent = Rc::new(Cell::new(None));
+    let slot = Rc::clone(&spent);
+    world.start(machine, move |_| {
+        let slot = Rc::clone(&slot);
+        async move {
+            let polled = |class, polls| {
+                spawn(class, async move {
+                    for _ in 1..polls {
+                        yield_now().await;
+                    }
+                })
+            };
+            let (execution, service) = (polled(Class::Execution, 20), polled(Class::Service, 50));
+            execution.await;
+            service.await;
+            slot.set(Some(busy()));
+        }
+    });
+    world.run_for(Duration::from_secs(1));
+    let spent = spent.get().expect("the machine has ended");
+    assert_eq!((spent.execution_ns, spent.service_ns), (20 * COST_NS, 50 * COST_NS), "{spent:?}");
+    assert_eq!((spent.foreground_ns, spent.tunnel_ns), (0, 0), "{spent:?}");
+}
+
+/// In the simulation, where the order of jobs is that of compute threads and time is virtual.
+#[test]
+fn jobs_of_executions_and_services_yield_to_a_hosts_job_and_take_turns() {
+    let world = World::new(4, WorldConfig::default());
+    let machine = world.machine("one", Ipv4Addr::LOCALHOST, 1);
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&order);
+    world.start(machine, move |_| {
+        let log = Rc::clone(&log);
+        async move {
+            // Steps of one millisecond; the host's job comes last.
+            let jobs: Vec<_> = [(Class::Service, 4), (Class::Execution, 3), (Class::Foreground, 2)]
+                .into_iter()
+                .map(|(class, steps)| {
+                    let (log, job) = (Rc::clone(&log), compute(class, Steps(steps)));
+                    spawn(Class::System, async move {
+                        job.await.expect("no panic");
+                        log.borrow_mut().push((class, now().since(Instant::default()).as_millis()));
+                    })
+                })
+                .collect();
+            for job in jobs {
+                job.await;
+            }
+        }
+    });
+    world.run_for(Duration::from_secs(1));
+    // Host's steps: 1, 2. Then in turn: service 3, 5, 7, 9 and execution 4, 6, 8.
+    let expected = [(Class::Foreground, 2), (Class::Execution, 8), (Class::Service, 9)];
+    assert_eq!(*order.borrow(), expected);
+}
+
+/// A job of so many steps.
+struct Steps(u32);
+
+impl Job for Steps {
+    type Output = ();
+
+    fn step(&mut self) -> Progress<()> {
+        self.0 -= 1;
+        let cost_ns = 1_000_000;
+        if self.0 > 0 { Progress::More { cost_ns } } else { Progress::Done { cost_ns, output: () } }
     }
 }

@@ -53,7 +53,7 @@ async fn join_and_abort(core: CoreId) {
 
     let dropped = Rc::new(Cell::new(0));
     let guard = Guard(Rc::clone(&dropped));
-    let task = spawn(Class::Background, async move {
+    let task = spawn(Class::Execution, async move {
         let _guard = guard;
         std::future::pending::<()>().await;
     });
@@ -119,7 +119,7 @@ async fn calls_cross_cores(core: CoreId) {
                     }
                     number * 2
                 };
-                call(next, Class::Background, work).await
+                call(next, Class::Execution, work).await
             })
         })
         .collect();
@@ -322,7 +322,7 @@ impl Drop for Sum {
 async fn compute_gives_results(_core: CoreId) {
     let dropped = Arc::default();
     let jobs: Vec<_> =
-        (0..20).map(|end| compute(Class::Background, Sum::to(end, &dropped))).collect();
+        (0..20).map(|end| compute(Class::Execution, Sum::to(end, &dropped))).collect();
     for (end, job) in (0..20_u64).zip(jobs) {
         assert_eq!(job.await, Ok(end * end.saturating_sub(1) / 2));
     }
@@ -331,13 +331,13 @@ async fn compute_gives_results(_core: CoreId) {
 
 async fn compute_aborts_and_survives_a_panic(_core: CoreId) {
     let dropped = Arc::default();
-    let endless = compute(Class::Background, Sum::to(u64::MAX, &dropped));
+    let endless = compute(Class::Execution, Sum::to(u64::MAX, &dropped));
     sleep(Duration::from_millis(5)).await;
     assert_eq!(dropped.load(SeqCst), 0);
     drop(endless);
     let failed = compute_fn(Class::Foreground, 0, || panic!("on purpose")).await;
     assert_eq!(failed, Err::<(), _>(ComputeFailed));
-    assert_eq!(compute_fn(Class::Background, 0, || 6 * 7).await, Ok(42));
+    assert_eq!(compute_fn(Class::Execution, 0, || 6 * 7).await, Ok(42));
     while dropped.load(SeqCst) == 0 {
         sleep(Duration::from_millis(1)).await;
     }
@@ -345,7 +345,7 @@ async fn compute_aborts_and_survives_a_panic(_core: CoreId) {
 
 async fn compute_leaves_the_core_free(_core: CoreId) {
     let dropped = Arc::default();
-    let endless = compute(Class::Background, Sum::to(u64::MAX, &dropped));
+    let endless = compute(Class::Execution, Sum::to(u64::MAX, &dropped));
     // A core that waited for the job would never come back.
     for _ in 0..100 {
         sleep(Duration::from_micros(200)).await;
@@ -366,7 +366,7 @@ async fn random_numbers_differ(_core: CoreId) {
 
 async fn busy_time_is_counted(_core: CoreId) {
     let before = busy();
-    let task = spawn(Class::Background, async {
+    let task = spawn(Class::Execution, async {
         for _ in 0..100 {
             std::hint::black_box((0..20_000_u64).fold(0, |sum: u64, n| sum.wrapping_add(n * n)));
             yield_now().await;
@@ -374,7 +374,7 @@ async fn busy_time_is_counted(_core: CoreId) {
     });
     task.await;
     let spent = busy().since(&before);
-    assert!(spent.background_ns > 0, "{spent:?}");
+    assert!(spent.execution_ns > 0, "{spent:?}");
     assert!(spent.polls >= 100 && spent.turns >= 100, "{spent:?}");
 }
 

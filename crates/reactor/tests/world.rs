@@ -237,7 +237,7 @@ fn computing_takes_its_cost_and_stops_are_requested() {
         let log = Rc::clone(&log);
         async move {
             let began = now();
-            let job = |cost_ns| compute_fn(Class::Background, cost_ns, || ());
+            let job = |cost_ns| compute_fn(Class::Execution, cost_ns, || ());
             let (one, two) = (job(3_000_000), job(4_000_000));
             two.await.expect("no panic");
             one.await.expect("no panic");

@@ -56,7 +56,7 @@ impl Leases {
             }
         }
         let (links, over) = (Rc::clone(links), Rc::clone(&leases.over));
-        drop(spawn(Class::Background, async move { renew(&links, holder, &over).await }));
+        drop(spawn(Class::Execution, async move { renew(&links, holder, &over).await }));
         Ok(leases)
     }
 

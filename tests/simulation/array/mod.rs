@@ -171,7 +171,7 @@ impl Lane {
                     let is_new = !is_formatted.get();
                     let shared = drive::open(media, is_new, &name, &SPLIT, &resources);
                     let shared = shared.await.expect("opens");
-                    drive::start_all(&shared).await.expect("recovers");
+                    csd_drive::life::start_all(&shared).await.expect("recovers");
                     is_formatted.set(true);
                     let listener = Listener::bind(SocketAddr::from((ip(index), 4420))).unwrap();
                     accept::accept(listener, shared).await;

@@ -3,9 +3,9 @@
 //! The fleet: three drives that have each other in their files of peers, one more that no file
 //! names, and a host. `tasks` has them execute one task after the other, `guarded` tasks whose
 //! targets depend on values of their drive; `faulty` is a lane with power cuts and partitions
-//! between drives. `background` looks at the time that a drive spends on commands of a peer.
+//! between drives. `classes` looks at the time that a drive spends on commands of a peer.
 
-mod background;
+mod classes;
 mod faulty;
 mod guarded;
 mod silent;
@@ -126,7 +126,7 @@ impl Fleet {
                     let shared = drive::open(media, is_new, &name, &SPLIT, &resources);
                     let mut shared = shared.await.expect("opens");
                     Arc::get_mut(&mut shared).expect("nobody else has it").access.offer = offer;
-                    drive::start_all(&shared).await.expect("recovers");
+                    csd_drive::life::start_all(&shared).await.expect("recovers");
                     let listener = Listener::bind(SocketAddr::from((ip(index), 4420))).unwrap();
                     is_formatted.set(true);
                     is_up.set(true);

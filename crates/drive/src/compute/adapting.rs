@@ -94,9 +94,9 @@ impl Adapting {
         self.read_ns.set(now().ns());
         for core in (0..core_count()).map(CoreId) {
             let this = Rc::clone(self);
-            drop(spawn(Class::Background, async move {
+            drop(spawn(Class::Execution, async move {
                 let read = || async { (busy().foreground_ns, now().ns()) };
-                if let Ok(reading) = call(core, Class::Background, read).await {
+                if let Ok(reading) = call(core, Class::Execution, read).await {
                     this.cores.borrow_mut()[core.0].learn(reading);
                 }
             }));

@@ -155,7 +155,7 @@ impl Combining {
     fn begin_read(&self, source: usize) -> JoinHandle<Result<Found, Failure>> {
         let (io, turn) = (Rc::clone(&self.io), Rc::clone(&self.turn));
         let piece: Piece = self.task.sources[source];
-        spawn(Class::Background, async move {
+        spawn(Class::Execution, async move {
             let found = io.read(&piece).await;
             drop(turn);
             found
@@ -172,7 +172,7 @@ impl Combining {
             crc: 0,
             cancel: self.cancel.clone(),
         };
-        let added = compute(Class::Background, job).await;
+        let added = compute(Class::Execution, job).await;
         let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the computation panicked");
         let (sums, bytes, crc) = added.map_err(panicked)??;
         self.sums = sums;
@@ -214,7 +214,7 @@ impl Combining {
 
     fn begin_store(&mut self, target: usize, bytes: Buffer, crc: u32) {
         let (io, turn) = (Rc::clone(&self.io), Rc::clone(&self.turn));
-        let stored = spawn(Class::Background, async move {
+        let stored = spawn(Class::Execution, async move {
             let stored = io.store(target, bytes).await;
             drop(turn);
             stored
@@ -234,7 +234,7 @@ impl Combining {
         let mut sums = Vec::new();
         for (number, sum) in numbers.into_iter().zip(std::mem::take(&mut self.sums)) {
             let cost_ns = sum.len() as u64 / 10;
-            let digest = compute_fn(Class::Background, cost_ns, move || {
+            let digest = compute_fn(Class::Execution, cost_ns, move || {
                 let crc = crc32c::crc32c(&sum);
                 (sum, crc)
             });

@@ -114,12 +114,12 @@ impl Compute {
             // A task of its own reads the next batch while the compute thread works.
             let (this, at_hand) = (self.clone(), state.at_hand());
             let mut rest = std::mem::take(sources);
-            let next = spawn(Class::Background, async move {
+            let next = spawn(Class::Execution, async move {
                 let batch = rest.read(&this, &at_hand).await;
                 (batch, rest)
             });
             let began = now();
-            let worked = state.take_out().work(Class::Background).await;
+            let worked = state.take_out().work(Class::Execution).await;
             let computed = now();
             let (batch, rest) = next.await;
             meter.computing_ns += computed.ns() - began.ns();

@@ -124,7 +124,7 @@ impl Drain {
         let bytes = chunk.len();
         let stored =
             async move { kv.store(nsid, chunk_key(&prefix, number), vec![chunk], 0).await };
-        self.under_way.push_back((bytes, spawn(Class::Background, stored)));
+        self.under_way.push_back((bytes, spawn(Class::Execution, stored)));
         self.under_way_bytes += bytes;
         self.chunks += 1;
         Ok(())

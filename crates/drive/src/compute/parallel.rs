@@ -67,7 +67,7 @@ impl Compute {
                 let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
                 Ok(here.part(&part, &cancel).await)
             };
-            let asked = spawn(Class::Background, call(core, Class::Background, there));
+            let asked = spawn(Class::Execution, call(core, Class::Execution, there));
             running.push((bytes, program, asked));
         }
         Self::joined(execution, running).await
@@ -95,13 +95,13 @@ impl Compute {
                 Ok(here.part(&part, &cancel).await)
             };
             let asked = async move {
-                let report = call(slot.core, Class::Background, there).await;
+                let report = call(slot.core, Class::Execution, there).await;
                 if matches!(&report, Ok(Ok(report)) if report.result.is_ok()) {
                     slot.done(length);
                 }
                 report
             };
-            running.push((bytes, program, spawn(Class::Background, asked)));
+            running.push((bytes, program, spawn(Class::Execution, asked)));
         }
         let mut whole = Self::joined(execution, running).await;
         whole.cores = whole.cores.min(u16::try_from(used.len()).unwrap_or(u16::MAX));
@@ -179,7 +179,7 @@ impl Compute {
                     let found = numbers.map(|number| {
                         let kv = Rc::clone(&self.kv);
                         let open = async move { kv.open(nsid, chunk_key(&prefix, number)).await };
-                        spawn(Class::Background, open)
+                        spawn(Class::Execution, open)
                     });
                     let mut values = Vec::new();
                     for value in found.collect::<Vec<_>>() {

@@ -136,7 +136,7 @@ impl Stream {
 
     fn begin_read(&mut self, piece: Piece, ends: Option<(Rc<Value>, Option<u32>)>) {
         let bytes = piece.bytes();
-        let chunk = spawn(Class::Background, piece.read());
+        let chunk = spawn(Class::Execution, piece.read());
         self.under_way.push_back(UnderWay { bytes, ends, chunk });
         self.under_way_bytes += bytes;
     }

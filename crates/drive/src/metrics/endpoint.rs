@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use csd_reactor::{
 
 use super::counts::{BUCKETS_US, Bytes, OPS, STATUSES};
 use crate::drive::{Core, Shared};
+use crate::services::SERVICES;
+use crate::services::counts::Counts;
 use crate::transport::budget::Use;
 
 /// Longest request that is read, bytes.
@@ -91,7 +94,7 @@ pub async fn render(shared: &Shared) -> String {
     cores(&mut page, &times);
     hosts(&mut page, shared, &memory);
     log(&mut page, shared);
-    scrub(&mut page, shared);
+    services(&mut page, shared);
     page
 }
 
@@ -166,7 +169,8 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
         for (class, ns) in [
             ("foreground", times.foreground_ns),
             ("tunnel", times.tunnel_ns),
-            ("background", times.background_ns),
+            ("execution", times.execution_ns),
+            ("service", times.service_ns),
             ("system", times.system_ns),
             ("spin", times.spin_ns),
             ("lane", times.compute_ns),
@@ -310,18 +314,36 @@ fn log(page: &mut String, shared: &Shared) {
     }
 }
 
-fn scrub(page: &mut String, shared: &Shared) {
-    let counts = &shared.segments.scrub;
+fn services(page: &mut String, shared: &Shared) {
+    let services = &shared.services;
+    for (name, help, count_of) in [
+        (
+            "csd_service_steps_total",
+            "Steps that a service of the drive has done.",
+            (|counts| &counts.steps) as fn(&Counts) -> &AtomicU64,
+        ),
+        (
+            "csd_service_bytes_total",
+            "Bytes that a service has read and compared, or moved.",
+            |counts| &counts.bytes,
+        ),
+    ] {
+        head(page, name, "counter", help);
+        for row in &SERVICES {
+            let count = count_of((row.counts)(services)).load(Relaxed);
+            let _ = writeln!(page, "{name}{{service=\"{}\"}} {count}", row.name);
+        }
+    }
     for (name, help, count) in [
         (
             "csd_kv_scrubbed_bytes_total",
             "Bytes of records, and of blocks with page lists, that --scrub has read.",
-            &counts.bytes,
+            &services.scrub.bytes,
         ),
         (
             "csd_kv_scrub_damage_total",
             "Damaged places that --scrub has met, in every pass again.",
-            &counts.damaged,
+            &shared.segments.scrub_damage,
         ),
     ] {
         head(page, name, "counter", help);

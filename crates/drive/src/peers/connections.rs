@@ -74,7 +74,7 @@ impl Connections {
             keep_alive: IDLE,
             connect_timeout: CONNECT_TIMEOUT,
             command_timeout: COMMAND_TIMEOUT,
-            class: Class::Background,
+            class: Class::Execution,
             ..Options::default()
         };
         let connected = Controller::connect(&peer.address, &options).await;

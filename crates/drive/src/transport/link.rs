@@ -225,7 +225,7 @@ impl Link {
     /// Notes that the host is another drive: from here on its work yields to that of hosts.
     pub fn serve_peer(&self) {
         self.of_peer.set(true);
-        self.class.set(Some(Class::Background));
+        self.class.set(Some(Class::Execution));
     }
 
     /// Returns true if the host is another drive.

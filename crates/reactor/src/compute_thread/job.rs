@@ -28,21 +28,23 @@ pub(crate) trait ErasedJob: Send {
 #[derive(Default)]
 pub(crate) struct JobQueue {
     foreground: VecDeque<Box<dyn ErasedJob>>,
-    others: VecDeque<Box<dyn ErasedJob>>,
+    others: VecDeque<(Class, Box<dyn ErasedJob>)>,
 }
 
 impl JobQueue {
     pub(crate) fn push(&mut self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::Foreground => self.foreground.push_back(job),
-            Class::Tunnel | Class::Background | Class::System => self.others.push_back(job),
+            Class::Tunnel | Class::Execution | Class::Service | Class::System => {
+                self.others.push_back((class, job));
+            }
         }
     }
 
-    /// Returns the next job, and the class to requeue it under.
+    /// Returns the next job with its class.
     pub(crate) fn pop(&mut self) -> Option<(Class, Box<dyn ErasedJob>)> {
         let foreground = self.foreground.pop_front().map(|job| (Class::Foreground, job));
-        foreground.or_else(|| self.others.pop_front().map(|job| (Class::Background, job)))
+        foreground.or_else(|| self.others.pop_front())
     }
 }
 

@@ -2,14 +2,15 @@
 //! they run at the lowest priority, so that commands go first, and at normal priority while other
 //! processes starve them (`starvation`).
 //!
-//! A core has up to three: one for jobs of [`Class::Foreground`] and [`Class::Background`]; one for
+//! A core has up to three: one for jobs of every class but [`Class::System`]; one for
 //! [`compute_long`], which takes long work that has no steps, such as compiling; and one of normal
 //! priority for short jobs of [`Class::System`] that must not starve on a busy machine, such as a
 //! host's authentication.
 //!
 //! No job runs on the reactor's thread, except in the simulation, which has no other. Invariants:
-//! foreground jobs go before background ones, and jobs of one class take turns step by step; a job
-//! is dropped between steps once its future is dropped; a panic ends its job and not the thread.
+//! foreground jobs go before all others; foreground jobs take turns step by step, and so do the
+//! others; a job is dropped between steps once its future is dropped; a panic ends its job and not
+//! the thread.
 
 mod job;
 mod starvation;
@@ -87,7 +88,7 @@ where
 
 /// Runs a closure that may take long on a thread of its own, at the compute thread's priority,
 /// while other jobs go on taking turns. Each core runs one such closure at a time. In the
-/// simulation it is a background job of the modelled cost.
+/// simulation it is an execution's job of the modelled cost.
 ///
 /// # Panics
 /// Outside a core.

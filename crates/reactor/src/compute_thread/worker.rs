@@ -150,14 +150,14 @@ impl ComputeThreads {
     pub(crate) fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::System => self.system.submit(class, job),
-            Class::Foreground | Class::Tunnel | Class::Background => {
+            Class::Foreground | Class::Tunnel | Class::Execution | Class::Service => {
                 self.jobs.submit(class, job);
             }
         }
     }
 
     pub(crate) fn submit_long(&self, job: Box<dyn ErasedJob>) {
-        self.long.submit(Class::Background, job);
+        self.long.submit(Class::Execution, job);
     }
 
     pub(crate) fn load(&self) -> ComputeLoad {

@@ -152,7 +152,7 @@ impl Backend for SimBackend {
     }
 
     fn compute_long(&self, job: Box<dyn ErasedJob>) {
-        self.compute(Class::Background, job);
+        self.compute(Class::Execution, job);
     }
 
     fn compute_load(&self) -> ComputeLoad {

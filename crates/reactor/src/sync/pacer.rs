@@ -2,8 +2,8 @@
 //!
 //! It is the generic cell rate algorithm (GCRA) in its form of virtual scheduling, without a
 //! tolerance for bursts: a token bucket that keeps one point in time instead of a number of tokens
-//! (ITU-T I.371, annex A). Invariant: reservations do not overlap, and time that nobody used is not
-//! saved up.
+//! (ITU-T I.371, annex A). Invariant: reservations do not overlap, and time that was not used is
+//! not saved up.
 
 use std::time::Duration;
 

@@ -117,7 +117,7 @@ impl Watch {
             settle(std::mem::take(&mut suspects)).await;
         }
         let settling = (!suspects.is_empty())
-            .then(|| spawn(Class::Background, async move { settle(suspects).await }));
+            .then(|| spawn(Class::Execution, async move { settle(suspects).await }));
         Self(settling)
     }
 

@@ -215,7 +215,7 @@ impl Group {
                 pieces.into_iter().zip(counts).map(of).collect();
             all.into_iter().filter(|((_, piece), sums)| is_of(piece, page_bytes, sums)).collect()
         };
-        compute_fn(Class::Background, 0, work).await.map_err(|_| Error::ComputeThread)
+        compute_fn(Class::Execution, 0, work).await.map_err(|_| Error::ComputeThread)
     }
 }
 

@@ -139,5 +139,5 @@ async fn decode(work: &Rebuild, read: Vec<Buffer>) -> Option<(Vec<Buffer>, Vec<u
         let sums = rooms.iter().map(|room| crc32c::crc32c(room)).collect();
         (rooms, sums)
     };
-    compute_fn(Class::Background, 0, decode).await.ok()
+    compute_fn(Class::Execution, 0, decode).await.ok()
 }

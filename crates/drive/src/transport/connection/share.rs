@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn pieces_are_short_while_hosts_send() {
         let begun = Instant::default();
-        let mut peer = Yielding::new(Class::Background);
+        let mut peer = Yielding::new(Class::Execution);
         assert_eq!(peer.share(1, begun), Share::ALONE);
         let mut yielding = Yielding::new(Class::Tunnel);
         assert_eq!(yielding.share(0, begun), Share::ALONE);

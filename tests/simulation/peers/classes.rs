@@ -1,4 +1,4 @@
-//! Commands of a peer are background work of the drive: its cores spend no foreground time on them,
+//! Commands of a peer are work of an execution: the drive's cores spend no foreground time on them,
 //! also where another core has the key, and on the same commands of another host nothing else.
 
 use csd_reactor::{BusyTimes, Class, CoreId, busy, call, core_count, sleep};
@@ -93,13 +93,14 @@ fn spent_on(host_nqn: &str) -> Vec<BusyTimes> {
 }
 
 #[test]
-fn commands_of_a_peer_take_background_time_and_those_of_a_host_foreground_time() {
+fn commands_of_a_peer_take_time_of_executions_and_those_of_a_host_foreground_time() {
     for core in spent_on(&nqn(1)) {
         assert_eq!(core.foreground_ns, 0, "{core:?}");
-        assert!(core.background_ns > 0, "{core:?}");
+        assert!(core.execution_ns > 0, "{core:?}");
+        assert_eq!(core.service_ns, 0, "{core:?}");
     }
     for core in spent_on("nqn.2026-11.io.csdstore:host") {
-        assert_eq!(core.background_ns, 0, "{core:?}");
+        assert_eq!((core.execution_ns, core.service_ns), (0, 0), "{core:?}");
         assert!(core.foreground_ns > 0, "{core:?}");
     }
 }
