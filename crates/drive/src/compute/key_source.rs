@@ -9,7 +9,7 @@ use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::Execution;
 use csd_reactor::Buffer;
 
-use super::reads::{Piece, values_of};
+use super::reads::{InputPiece, values_of};
 use super::{Compute, Failure};
 
 /// Bytes of a List's data before its entries: their number.
@@ -67,7 +67,7 @@ impl KeySource {
 
     /// Returns the entries of the next keys, and true if these are the last ones: a program that
     /// has used all input must know if more will come.
-    pub(super) async fn page(&mut self, compute: &Compute) -> Result<(Piece, bool), Failure> {
+    pub(super) async fn page(&mut self, compute: &Compute) -> Result<(InputPiece, bool), Failure> {
         let page = match self.ahead.take() {
             Some(page) => page,
             None => self.fetch(compute).await?,
@@ -76,7 +76,7 @@ impl KeySource {
             let next = self.fetch(compute).await?;
             self.ahead = (!next.is_empty()).then_some(next);
         }
-        Ok((Piece::Inline { bytes: page }, self.ahead.is_none()))
+        Ok((InputPiece::Inline { bytes: page }, self.ahead.is_none()))
     }
 
     /// Lists the next keys; none behind the last one.

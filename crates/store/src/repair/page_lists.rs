@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::mover::Mover;
 use super::piece::Piece;
-use super::subject::{State, Subject};
+use super::subject::{PieceState, Subject};
 use super::{Fleet, Repair};
 use crate::error::Error;
 use crate::pages::{Group, ListedPieces, Maker, Wanted, add};
@@ -69,7 +69,8 @@ fn good(fleet: &Fleet, subject: &Subject) -> BTreeMap<usize, Vec<Piece>> {
     let mut good: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
     for (stripe, number) in subject.all() {
         let index = subject.drive(stripe, number);
-        if let (State::Good, Some(drive)) = (subject.state(stripe, number), fleet.drive(index)) {
+        if let (PieceState::Good, Some(drive)) = (subject.state(stripe, number), fleet.drive(index))
+        {
             good.entry(index).or_default().push(subject.piece(drive, stripe, number));
         }
     }
