@@ -11,7 +11,7 @@ use csd_store::array::Plan;
 use crate::ledger::Ledger;
 use crate::queue::Taken;
 use crate::tally::Tally;
-use crate::target::Target;
+use crate::target::Destination;
 use crate::work::Common;
 use crate::{Job, RunOptions};
 
@@ -21,7 +21,7 @@ pub(crate) struct RunContext {
     pub(crate) options: Options,
     pub(crate) job: Arc<Job>,
     pub(crate) run_options: RunOptions,
-    pub(crate) target: Target,
+    pub(crate) target: Destination,
     pub(crate) ledger: Arc<Ledger>,
     /// True if the host takes over the units of lost drives.
     pub(crate) takes_over: bool,
@@ -34,11 +34,11 @@ impl RunContext {
         plan: &Plan,
         options: &Options,
         job: &Arc<Job>,
-        target: Option<Target>,
+        target: Option<Destination>,
         run_options: &RunOptions,
     ) -> Self {
-        let target = target.unwrap_or_else(|| Target::without_object(job));
-        let takes_over = job.can_lose_drives() && !matches!(target, Target::Object { .. });
+        let target = target.unwrap_or_else(|| Destination::without_object(job));
+        let takes_over = job.can_lose_drives() && !matches!(target, Destination::Object { .. });
         Self {
             plan: plan.clone(),
             options: options.clone(),

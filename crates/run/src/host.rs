@@ -19,7 +19,7 @@ use crate::drives;
 use crate::link::Link;
 use crate::queue::Taken;
 use crate::tally;
-use crate::target::Target;
+use crate::target::Destination;
 use crate::{Error, Mode};
 
 /// Chunks that a core works on at once.
@@ -56,7 +56,7 @@ pub(crate) async fn unit(context: &Rc<StepContext>, taken: &Taken) -> Result<u64
     });
     let (result, written) = computed?;
     let bytes = match &context.run.target {
-        Target::Object { entry, .. } => {
+        Destination::Object { entry, .. } => {
             store_all(context, entry, taken, written).await?;
             Vec::new()
         }

@@ -24,7 +24,7 @@ pub(crate) use csd_nvme::vendor::NSID_MEMORY as MEMORY_NSID;
 
 /// Destination of the bytes that executions write.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum Destination {
     /// No output: only results are wanted.
     Nothing,
     /// Chunks of an object.
@@ -61,7 +61,7 @@ pub(crate) struct Slot {
     pub(crate) renewals: u32,
 }
 
-impl Target {
+impl Destination {
     /// Returns the destination of a job that writes no object.
     pub(crate) fn without_object(job: &Job) -> Self {
         match job.plan.answer {
@@ -223,9 +223,9 @@ impl OutputObject {
         Ok(Self { draft, rooms: rooms.into(), moved })
     }
 
-    pub(crate) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Destination {
         let (entry, rooms) = (Arc::new(self.draft.entry.clone()), Arc::clone(&self.rooms));
-        Target::Object { entry, rooms, moved: self.moved.clone() }
+        Destination::Object { entry, rooms, moved: self.moved.clone() }
     }
 
     /// Returns true if it does not lie where its input does: only the host can store it.

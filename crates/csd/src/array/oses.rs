@@ -13,7 +13,7 @@ use super::Local;
 use crate::cli;
 use crate::cli::attach::RETRY;
 use crate::context::Context;
-use crate::os::{self, Addresses, Target, Wanted};
+use crate::os::{self, Addresses, OsTarget, Wanted};
 use crate::report::Failure;
 use crate::tunnel;
 
@@ -100,11 +100,11 @@ pub(super) fn stop(local: &Local, context: &Context) -> Result<Vec<String>, Fail
 }
 
 /// Returns the drives of the array on this machine.
-fn targets<'a>(local: &Local, context: &'a Context) -> Result<Vec<Target<'a>>, Failure> {
+fn targets<'a>(local: &Local, context: &'a Context) -> Result<Vec<OsTarget<'a>>, Failure> {
     let folder = &local.folder;
     let folder = folder.canonicalize().map_err(|error| Failure::os(folder.display(), &error))?;
     let drives = local.file.all().filter(|drive| drive.media.is_some());
-    drives.map(|drive| Target::of_array(&local.file, drive, &folder, context)).collect()
+    drives.map(|drive| OsTarget::of_array(&local.file, drive, &folder, context)).collect()
 }
 
 /// Deletes the folders of operating systems that have been stopped. Their drives' media are deleted

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::report::{Failure, Report};
 pub(crate) use addresses::Addresses;
 pub(crate) use network::ssh_files;
-pub(crate) use target::{Target, inside_path};
+pub(crate) use target::{OsTarget, inside_path};
 pub(crate) use up::{Wanted, record, start};
 
 /// Runs a command of operating systems.
@@ -64,7 +64,7 @@ fn down(which: &Which, context: &Context) -> Result<Report, Failure> {
 }
 
 /// Stops the operating system of a drive. Returns the outcome in words, and a warning.
-pub(crate) fn stop(target: &Target<'_>) -> Result<(&'static str, Option<String>), Failure> {
+pub(crate) fn stop(target: &OsTarget<'_>) -> Result<(&'static str, Option<String>), Failure> {
     let Stopped { was_there, reserved } = csd_os::down::down(&target.os_folder, target)?;
     let words = if was_there { "stopped" } else { "was not running" };
     let warning = reserved.filter(|_| was_there).map(|why| {

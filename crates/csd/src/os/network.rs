@@ -18,7 +18,7 @@ use csd_nvme::vendor::tunnel::{LogEntry, LogHeader, parse_log};
 use csd_os::network::Tunnel;
 use serde_json::{Value, json};
 
-use super::target::{Target, program};
+use super::target::{OsTarget, program};
 use crate::report::Failure;
 use crate::units::size;
 
@@ -33,7 +33,7 @@ impl Ends {
     ///
     /// # Errors
     /// If the drive does not answer.
-    pub(super) fn of(target: &Target<'_>) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(target: &OsTarget<'_>) -> Result<Option<Self>, Failure> {
         let bytes = u32::try_from(LogHeader::SIZE + 2 * LogEntry::SIZE).expect("832");
         let data = target.ask(async move |controller: &Controller| {
             let sqe = get_log_page(LogId::TUNNEL, NSID_COMPUTE, Csi::CP, 0, bytes);
@@ -80,7 +80,7 @@ impl Ends {
 
 /// Returns the command lines of a drive's tunnel; `None` if it has none. `ends` are its addresses.
 pub(super) fn tunnel(
-    target: &Target<'_>,
+    target: &OsTarget<'_>,
     ends: Option<[IpAddr; 2]>,
     keys: Option<&str>,
 ) -> Result<Option<Tunnel>, Failure> {
@@ -106,7 +106,7 @@ pub(super) fn tunnel(
 }
 
 /// Returns the addresses and names that an operating system knows.
-pub(super) fn hosts(target: &Target<'_>, ends: Option<&[IpAddr; 2]>) -> Vec<(IpAddr, String)> {
+pub(super) fn hosts(target: &OsTarget<'_>, ends: Option<&[IpAddr; 2]>) -> Vec<(IpAddr, String)> {
     let Some([host, own]) = ends else { return target.hosts.clone() };
     let mut hosts = vec![(*host, HOST.to_owned())];
     match &target.hosts[..] {
@@ -141,7 +141,7 @@ pub(crate) fn ssh_files(folder: &Path) -> [PathBuf; 2] {
 /// Writes the lines of an operating system for OpenSSH's client. `keys` is the file of the public
 /// keys that may log in.
 pub(super) fn know_host(
-    target: &Target<'_>,
+    target: &OsTarget<'_>,
     key: &str,
     address: IpAddr,
     keys: Option<&Path>,

@@ -4,7 +4,7 @@ use csd_os::status::{Container, Status};
 use serde_json::{Value, json};
 
 use super::network::Ends;
-use super::target::{self, Target};
+use super::target::{self, OsTarget};
 use crate::cli::os::Which;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -36,7 +36,7 @@ pub(super) fn status(which: &Which, context: &Context) -> Result<Report, Failure
 }
 
 /// Returns the cells of an operating system, its JSON, and its faults.
-fn describe(target: &Target<'_>) -> Result<(Vec<String>, Value, Vec<String>), Failure> {
+fn describe(target: &OsTarget<'_>) -> Result<(Vec<String>, Value, Vec<String>), Failure> {
     let url = target.inside.to_string();
     let Some(status) = csd_os::status::status(&target.os_folder)? else {
         let cells = [vec!["down".to_owned()], vec!["-".to_owned(); 8]].concat();

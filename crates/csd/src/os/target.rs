@@ -1,4 +1,4 @@
-//! [`Target`]: a drive whose operating system a command names, and its folder on this machine.
+//! [`OsTarget`]: a drive whose operating system a command names, and its folder on this machine.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::report::Failure;
 use crate::runtime::runtime;
 
 /// A drive, by its inside.
-pub(crate) struct Target<'a> {
+pub(crate) struct OsTarget<'a> {
     /// Its name, also the host name of its operating system.
     pub(crate) name: String,
     pub(crate) inside: Address,
@@ -31,7 +31,7 @@ pub(crate) struct Target<'a> {
     context: &'a Context,
 }
 
-impl<'a> Target<'a> {
+impl<'a> OsTarget<'a> {
     /// Returns a drive of an array, whose logs are in `folder`.
     pub(crate) fn of_array(
         file: &ArrayFile,
@@ -100,7 +100,7 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Drive for Target<'_> {
+impl Drive for OsTarget<'_> {
     fn reserve(&self, inside_only: bool) -> Result<(), String> {
         let set = async move |controller: &Controller| {
             let mut namespaces = controller.namespaces().iter();
@@ -144,26 +144,26 @@ pub(crate) fn inside_path(folder: &Path, name: &str) -> Result<PathBuf, Failure>
 }
 
 /// Returns the drive that a command names.
-pub(super) fn one<'a>(which: &str, context: &'a Context) -> Result<Target<'a>, Failure> {
+pub(super) fn one<'a>(which: &str, context: &'a Context) -> Result<OsTarget<'a>, Failure> {
     if which.contains("://") {
-        return Target::of_url(which, context);
+        return OsTarget::of_url(which, context);
     }
     let (file, folder) = array(context)?;
     let drive = drive_named(&file.drives, |drive| &drive.name, which)?;
-    Target::of_array(&file, drive, &folder, context)
+    OsTarget::of_array(&file, drive, &folder, context)
 }
 
 /// Returns the drive that a command names, or every drive of the array that is on this machine.
 pub(super) fn all<'a>(
     which: Option<&String>,
     context: &'a Context,
-) -> Result<Vec<Target<'a>>, Failure> {
+) -> Result<Vec<OsTarget<'a>>, Failure> {
     if let Some(which) = which {
         return Ok(vec![one(which, context)?]);
     }
     let (file, folder) = array(context)?;
     let here = file.drives.iter().filter(|drive| drive.media.is_some());
-    here.map(|drive| Target::of_array(&file, drive, &folder, context)).collect()
+    here.map(|drive| OsTarget::of_array(&file, drive, &folder, context)).collect()
 }
 
 /// Returns the array file and the folder of its drives.

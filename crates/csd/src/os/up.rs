@@ -10,7 +10,7 @@ use csd_store::array::OsRecord;
 use serde_json::{Value, json};
 
 use super::network::{self, Ends};
-use super::target::{self, Target, program};
+use super::target::{self, OsTarget, program};
 use crate::cli::os::Up;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -113,7 +113,7 @@ pub(super) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
 }
 
 /// Starts the operating system of a drive. Returns the outcome in words and as JSON.
-pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Value), Failure> {
+pub(crate) fn start(target: &OsTarget<'_>, wanted: &Wanted) -> Result<(String, Value), Failure> {
     let of_drive = |failure: Failure| {
         let message = format!("drive {}: {}", target.name, failure.message);
         Failure { message, ..failure }
@@ -167,7 +167,7 @@ pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Val
 }
 
 /// Returns the command line that attaches the drive's blocks.
-fn door(target: &Target<'_>, retry: Duration) -> Result<Vec<String>, Failure> {
+fn door(target: &OsTarget<'_>, retry: Duration) -> Result<Vec<String>, Failure> {
     let mut words = vec![program()?, "attach".to_owned(), target.inside.to_string()];
     words.push(target.os_folder.door().to_string_lossy().into_owned());
     words.extend(["--retry".to_owned(), format!("{}ms", retry.as_millis())]);

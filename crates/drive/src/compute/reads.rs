@@ -161,7 +161,7 @@ fn plan_memory(range: Range, reads: &mut Vec<Read>) {
 /// An opened read: a value of known size, whose version is pinned, one piece, or a listing.
 pub(super) enum Opened {
     Value { value: Value, skip: u32, digest: Option<u32> },
-    Piece(Piece),
+    Piece(InputPiece),
     Keys(KeySource),
 }
 
@@ -186,25 +186,27 @@ pub(super) async fn open(compute: &Compute, read: Read) -> Result<Opened, Failur
         }
         Read::Keys(keys) => Ok(Opened::Keys(keys)),
         Read::Inline { bytes } => {
-            Ok(Opened::Piece(Piece::Inline { bytes: Buffer::from_slice(&bytes) }))
+            Ok(Opened::Piece(InputPiece::Inline { bytes: Buffer::from_slice(&bytes) }))
         }
-        Read::Blocks(run) => Ok(Opened::Piece(Piece::Blocks { block: compute.block.clone(), run })),
+        Read::Blocks(run) => {
+            Ok(Opened::Piece(InputPiece::Blocks { block: compute.block.clone(), run }))
+        }
         Read::Memory { start, bytes } => {
             let memory = Arc::clone(&compute.shared.memory);
-            Ok(Opened::Piece(Piece::Memory { memory, start, bytes }))
+            Ok(Opened::Piece(InputPiece::Memory { memory, start, bytes }))
         }
     }
 }
 
 /// One read of at most [`PIECE_BYTES`].
-pub(super) enum Piece {
+pub(super) enum InputPiece {
     Value { value: Rc<Value>, at: u32, bytes: u32, hidden: usize },
     Blocks { block: Block, run: Run },
     Memory { memory: Arc<LocalMemory>, start: u64, bytes: u32 },
     Inline { bytes: Buffer },
 }
 
-impl Piece {
+impl InputPiece {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Blocks { run, .. } => run.bytes as usize,

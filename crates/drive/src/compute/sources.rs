@@ -17,7 +17,7 @@ use csd_nvme::vendor::execute::{Execution, SOURCE_BYTES_MAX};
 use csd_reactor::{Class, JoinHandle, spawn};
 
 use super::key_source::KeySource;
-use super::reads::{self, Opened, PIECE_BYTES, Piece, Read};
+use super::reads::{self, InputPiece, Opened, PIECE_BYTES, Read};
 use super::{Compute, Failure};
 
 /// Bytes of all streams that are read while the program computes.
@@ -85,7 +85,7 @@ impl Stream {
                     break;
                 }
                 let (bytes, is_last) = keys.page(compute).await?;
-                self.begin_piece(Piece::Inline { bytes });
+                self.begin_piece(InputPiece::Inline { bytes });
                 if is_last {
                     self.keys = None;
                 }
@@ -123,18 +123,18 @@ impl Stream {
         let hidden = skip.saturating_sub(at).min(bytes) as usize;
         let is_last = at + bytes == value.bytes();
         let ends = is_last.then(|| (Rc::clone(&value), digest));
-        self.begin_read(Piece::Value { value: Rc::clone(&value), at, bytes, hidden }, ends);
+        self.begin_read(InputPiece::Value { value: Rc::clone(&value), at, bytes, hidden }, ends);
         if !is_last {
             self.value = Some(Begun { value, at: at + bytes, skip, digest });
         }
         Some(bytes.into())
     }
 
-    fn begin_piece(&mut self, piece: Piece) {
+    fn begin_piece(&mut self, piece: InputPiece) {
         self.begin_read(piece, None);
     }
 
-    fn begin_read(&mut self, piece: Piece, ends: Option<(Rc<Value>, Option<u32>)>) {
+    fn begin_read(&mut self, piece: InputPiece, ends: Option<(Rc<Value>, Option<u32>)>) {
         let bytes = piece.bytes();
         let chunk = spawn(Class::Execution, piece.read());
         self.under_way.push_back(UnderWay { bytes, ends, chunk });

@@ -13,14 +13,14 @@ use csd_reactor::Buffer;
 pub const SLICES_MAX: usize = 64;
 
 #[derive(Debug)]
-enum Piece {
+enum QueuedBytes {
     /// Capsules, copied together.
     Small(Vec<u8>),
     /// A PDU with data.
     Large(Buffer),
 }
 
-impl Piece {
+impl QueuedBytes {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Small(bytes) => bytes,
@@ -32,7 +32,7 @@ impl Piece {
 /// Queue of the bytes to send.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<QueuedBytes>,
     // Bytes of the first piece that were sent.
     gone: usize,
     queued: usize,
@@ -43,18 +43,18 @@ impl Outgoing {
     /// Queues a copy of these bytes.
     pub fn push_small(&mut self, bytes: &[u8]) {
         self.queued += bytes.len();
-        if let Some(Piece::Small(last)) = self.pieces.back_mut() {
+        if let Some(QueuedBytes::Small(last)) = self.pieces.back_mut() {
             return last.extend_from_slice(bytes);
         }
         let mut small = self.spare.pop().unwrap_or_default();
         small.extend_from_slice(bytes);
-        self.pieces.push_back(Piece::Small(small));
+        self.pieces.push_back(QueuedBytes::Small(small));
     }
 
     /// Queues a PDU with data.
     pub fn push_large(&mut self, pdu: Buffer) {
         self.queued += pdu.len();
-        self.pieces.push_back(Piece::Large(pdu));
+        self.pieces.push_back(QueuedBytes::Large(pdu));
     }
 
     /// Returns the bytes that are queued and not sent.
@@ -104,7 +104,7 @@ impl Outgoing {
             }
             count -= left;
             self.gone = 0;
-            if let Some(Piece::Small(mut small)) = self.pieces.pop_front() {
+            if let Some(QueuedBytes::Small(mut small)) = self.pieces.pop_front() {
                 small.clear();
                 self.spare.push(small);
             }

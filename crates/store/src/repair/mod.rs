@@ -50,7 +50,7 @@ use check::Checks;
 use fleet::Fleet;
 use known_pieces::KnownPieces;
 use mover::{ByHost, Mover};
-use subject::{State, Subject};
+use subject::{PieceState, Subject};
 
 pub use endangered::endangered;
 pub use report::{Lost, Missing, Repaired};
@@ -139,7 +139,7 @@ struct Repair<'a, M> {
     limits: Limits,
     mover: Rc<M>,
     /// States of pieces of objects that were worked on, and the placement to which they belong.
-    kept: BTreeMap<ObjectId, (Placement, Vec<State>)>,
+    kept: BTreeMap<ObjectId, (Placement, Vec<PieceState>)>,
     found: Repaired,
     begun: Instant,
 }
@@ -263,7 +263,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
     async fn check(&self, subject: &Rc<Subject>) {
         let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
         for (stripe, number) in subject.all() {
-            if subject.state(stripe, number) == State::Unknown {
+            if subject.state(stripe, number) == PieceState::Unknown {
                 by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
             }
         }
@@ -287,7 +287,7 @@ impl<M: Mover + 'static> Repair<'_, M> {
             let Some(protection) = &mut entry.protection else { return };
             let (scheme, parity) = (protection.scheme, &mut protection.parity);
             for (stripe, number) in subject.all() {
-                if subject.state(stripe, number) == State::Good {
+                if subject.state(stripe, number) == PieceState::Good {
                     parity.iter_mut().for_each(|parity| {
                         parity.missing.remove(scheme, stripe, number);
                     });
@@ -338,7 +338,7 @@ async fn check_drive(
         };
         let mut bytes = 0;
         for (&(stripe, number), is_right) in some.iter().zip(right) {
-            subject.set(stripe, number, if is_right { State::Good } else { State::Bad });
+            subject.set(stripe, number, if is_right { PieceState::Good } else { PieceState::Bad });
             bytes += if is_right { u64::from(subject.bytes(stripe, number)) } else { 0 };
         }
         limits.progress.add(bytes);

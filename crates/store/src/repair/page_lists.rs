@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::mover::Mover;
 use super::piece::Piece;
-use super::subject::{State, Subject};
+use super::subject::{PieceState, Subject};
 use super::{Fleet, Repair};
 use crate::array::DriveIndex;
 use crate::error::Error;
@@ -70,7 +70,8 @@ fn good(fleet: &Fleet, subject: &Subject) -> BTreeMap<DriveIndex, Vec<Piece>> {
     let mut good: BTreeMap<DriveIndex, Vec<Piece>> = BTreeMap::new();
     for (stripe, number) in subject.all() {
         let index = subject.drive(stripe, number);
-        if let (State::Good, Some(drive)) = (subject.state(stripe, number), fleet.drive(index)) {
+        if let (PieceState::Good, Some(drive)) = (subject.state(stripe, number), fleet.drive(index))
+        {
             good.entry(index).or_default().push(subject.piece(drive, stripe, number));
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::fleet::Fleet;
 use super::known_pieces::KnownPieces;
-use super::subject::{State, Subject};
+use super::subject::{PieceState, Subject};
 use crate::array::DriveIndex;
 use crate::catalogue::{Entry, Placement};
 
@@ -82,27 +82,27 @@ impl Repaired {
             let chunks = subject.stripes().chunks(stripe);
             let mut good = 0;
             for number in subject.stripes().pieces(stripe) {
-                if subject.state(stripe, number) == State::Good {
+                if subject.state(stripe, number) == PieceState::Good {
                     good += 1;
                     self.pieces += 1;
                     self.bytes += u64::from(subject.bytes(stripe, number));
                 } else {
                     let drive = subject.drive(stripe, number);
-                    let (count, state) = missing.entry(drive).or_insert((0, State::Unknown));
+                    let (count, state) = missing.entry(drive).or_insert((0, PieceState::Unknown));
                     *count += 1;
                     *state = subject.state(stripe, number);
                 }
             }
             if good < chunks.len() {
-                let is_lost = |number: &usize| subject.state(stripe, *number) != State::Good;
+                let is_lost = |number: &usize| subject.state(stripe, *number) != PieceState::Good;
                 let lost = (0..chunks.len()).filter(is_lost);
                 ranges.extend(lost.map(|number| subject.layout().bytes_of(chunks[number])));
             }
         }
-        let why = |drive: DriveIndex, state: State| {
+        let why = |drive: DriveIndex, state: PieceState| {
             let known = fleet.why(drive).or_else(|| fleet.failure(drive));
             let words = match state {
-                State::Unknown => "another repair was at work on them: run it again",
+                PieceState::Unknown => "another repair was at work on them: run it again",
                 _ => "too few other pieces are left to compute them from",
             };
             known.unwrap_or_else(|| words.to_owned())

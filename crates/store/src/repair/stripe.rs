@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::check::Checks;
 use super::fleet::Fleet;
 use super::mover::{By, Fault, Mover, Rebuild};
-use super::subject::{State, Subject};
+use super::subject::{PieceState, Subject};
 use crate::array::DriveIndex;
 use crate::error::Error;
 use crate::guarded::Owner;
@@ -74,7 +74,7 @@ impl<M: Mover> Repair<M> {
                         }
                     }
                 }
-                Err(Fault::Wrong(number)) => self.set(number, State::Bad),
+                Err(Fault::Wrong(number)) => self.set(number, PieceState::Bad),
                 Err(Fault::Source(number, error)) => {
                     self.fleet.lose(self.drive(number), &error);
                 }
@@ -102,9 +102,9 @@ impl<M: Mover> Repair<M> {
     fn plan(&self) -> Option<Rebuild> {
         let (subject, fleet) = (&self.subject, &self.fleet);
         let in_state = |state| subject.in_state(fleet, self.stripe, state);
-        let bad = in_state(State::Bad);
+        let bad = in_state(PieceState::Bad);
         let needed = subject.stripes().chunks(self.stripe).len();
-        let mut sources = [in_state(State::Good), in_state(State::Unknown)].concat();
+        let mut sources = [in_state(PieceState::Good), in_state(PieceState::Unknown)].concat();
         sources.truncate(needed);
         if bad.is_empty() || sources.len() < needed {
             return None;
@@ -145,22 +145,22 @@ impl<M: Mover> Repair<M> {
         self.subject.drive(self.stripe, number)
     }
 
-    fn set(&self, number: usize, state: State) {
+    fn set(&self, number: usize, state: PieceState) {
         self.subject.set(self.stripe, number, state);
     }
 
     /// Makes a piece good; returns its bytes if it was not good before.
     fn good(&self, number: usize) -> u64 {
         let before = self.subject.state(self.stripe, number);
-        self.set(number, State::Good);
+        self.set(number, PieceState::Good);
         match before {
-            State::Good => 0,
+            PieceState::Good => 0,
             _ => self.subject.bytes(self.stripe, number).into(),
         }
     }
 
     fn fail(&self, number: usize, why: String) {
-        self.set(number, State::Failed);
+        self.set(number, PieceState::Failed);
         self.fleet.fail(self.drive(number), why);
     }
 }

@@ -1,6 +1,6 @@
 //! [`Subject`]: a protected object that is repaired, with the state of each of its pieces.
 //!
-//! Performs no I/O. Invariant: a piece is [`State::Good`] only after a drive or the host has
+//! Performs no I/O. Invariant: a piece is [`PieceState::Good`] only after a drive or the host has
 //! compared it with its digest, and one that was rebuilt only after its own drive has.
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use crate::piece::Spot;
 
 /// State of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PieceState {
     /// It may be there, and was not read.
     Unknown,
     /// It is there and has its digest.
@@ -37,7 +37,7 @@ pub(super) struct Subject {
     stripes: Stripes,
     code: Code,
     /// By stripe and number.
-    states: RefCell<Vec<State>>,
+    states: RefCell<Vec<PieceState>>,
     /// Time of the last look at the object's entry.
     pub(super) looked: Cell<Instant>,
     /// True once the object is known to be removed.
@@ -57,7 +57,7 @@ impl Subject {
             entry: Rc::new(entry.clone()),
             layout: entry.layout(),
             code: protection.scheme.code(),
-            states: RefCell::new(vec![State::Unknown; count]),
+            states: RefCell::new(vec![PieceState::Unknown; count]),
             stripes,
             looked: Cell::new(now()),
             is_gone: Cell::new(false),
@@ -80,7 +80,7 @@ impl Subject {
                     Spot::Value(id, key) => known.has_value(drive, id, key),
                 };
                 if !is_there && fleet.drive(drive).is_some() {
-                    subject.set(stripe, number, State::Bad);
+                    subject.set(stripe, number, PieceState::Bad);
                 }
             }
         }
@@ -166,25 +166,27 @@ impl Subject {
     }
 
     /// Returns the state of a piece.
-    pub(super) fn state(&self, stripe: u32, number: usize) -> State {
+    pub(super) fn state(&self, stripe: u32, number: usize) -> PieceState {
         self.states.borrow()[self.position(stripe, number)]
     }
 
     /// Sets the state of a piece.
-    pub(super) fn set(&self, stripe: u32, number: usize, state: State) {
+    pub(super) fn set(&self, stripe: u32, number: usize, state: PieceState) {
         self.states.borrow_mut()[self.position(stripe, number)] = state;
     }
 
     /// Returns the states of all pieces.
-    pub(super) fn states(&self) -> Vec<State> {
+    pub(super) fn states(&self) -> Vec<PieceState> {
         self.states.borrow().clone()
     }
 
     /// Takes over what an earlier look at the same pieces has found, except for pieces that have
     /// gone since.
-    pub(super) fn remember(&self, before: &[State]) {
+    pub(super) fn remember(&self, before: &[PieceState]) {
         for (state, before) in self.states.borrow_mut().iter_mut().zip(before) {
-            if *state == State::Unknown && matches!(before, State::Good | State::Failed) {
+            if *state == PieceState::Unknown
+                && matches!(before, PieceState::Good | PieceState::Failed)
+            {
                 *state = *before;
             }
         }
@@ -192,14 +194,15 @@ impl Subject {
 
     /// Forgets what was found.
     pub(super) fn forget(&self) {
-        self.states.borrow_mut().fill(State::Unknown);
+        self.states.borrow_mut().fill(PieceState::Unknown);
     }
 
     /// Returns the drives whose blocks are marked as not all written although all chunks there are
     /// good.
     pub(super) fn written_again(&self) -> impl Iterator<Item = DriveIndex> {
         let is_bad = |stripe, number| {
-            self.spot(stripe, number).is_on_blocks() && self.state(stripe, number) != State::Good
+            self.spot(stripe, number).is_on_blocks()
+                && self.state(stripe, number) != PieceState::Good
         };
         self.unwritten.iter().copied().filter(move |drive| {
             let mut on_drive = self.all().filter(|piece| self.drive(piece.0, piece.1) == *drive);
@@ -208,7 +211,7 @@ impl Subject {
     }
 
     /// Returns the pieces of a stripe in this state whose drives take part.
-    pub(super) fn in_state(&self, fleet: &Fleet, stripe: u32, state: State) -> Vec<usize> {
+    pub(super) fn in_state(&self, fleet: &Fleet, stripe: u32, state: PieceState) -> Vec<usize> {
         let is_so = |number: &usize| {
             self.state(stripe, *number) == state
                 && fleet.drive(self.drive(stripe, *number)).is_some()
@@ -220,7 +223,7 @@ impl Subject {
     /// has lost too many already.
     pub(super) fn margin(&self, fleet: &Fleet, stripe: u32) -> i32 {
         let count = |state| self.in_state(fleet, stripe, state).len();
-        let left = count(State::Good) + count(State::Unknown);
+        let left = count(PieceState::Good) + count(PieceState::Unknown);
         let small = |count: usize| i32::try_from(count).expect("at most 48 pieces");
         small(left) - small(self.stripes.chunks(stripe).len())
     }
@@ -233,7 +236,7 @@ impl Subject {
 
     /// Returns the stripes with bad pieces that have a drive, least redundancy first.
     pub(super) fn bad_stripes(&self, fleet: &Fleet) -> Vec<(i32, u32)> {
-        let is_bad = |stripe: &u32| !self.in_state(fleet, *stripe, State::Bad).is_empty();
+        let is_bad = |stripe: &u32| !self.in_state(fleet, *stripe, PieceState::Bad).is_empty();
         let mut bad: Vec<(i32, u32)> = (0..self.stripes.count())
             .filter(is_bad)
             .map(|stripe| (self.margin(fleet, stripe), stripe))

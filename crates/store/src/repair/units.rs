@@ -12,7 +12,7 @@ use std::rc::Rc;
 use super::change_entry::{Changed, change_entry};
 use super::fleet::Fleet;
 use super::known_pieces::{KnownPieces, member_units};
-use super::subject::{State, Subject};
+use super::subject::{PieceState, Subject};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::error::DriveError;
@@ -62,7 +62,7 @@ pub(super) async fn settle(
         let (scheme, parity) = (protection.scheme, &mut protection.parity);
         for (stripe, number) in subject.all() {
             let spot = subject.spot(stripe, number);
-            if spot.is_on_blocks() && subject.state(stripe, number) == State::Bad {
+            if spot.is_on_blocks() && subject.state(stripe, number) == PieceState::Bad {
                 parity.iter_mut().for_each(|parity| {
                     parity.missing.add(count, scheme, stripe, number);
                 });
