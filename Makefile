@@ -145,9 +145,9 @@ oracle: $(ORACLE_READY)  ## kernels next to NumPy, networkx, SciPy, google-crc32
 	$(BIN)/python tests/oracle/drives.py --csd target/release/csd
 
 oracle-speed: $(ORACLE_READY)  ## array merge next to std::set_union, sparse page rank next to SciPy
-	cargo build --release --locked -q -p csd-kernels --example speed
+	cargo build --release --locked -q -p csd-bench --bin bench-kernels
 	$(BIN)/python tests/oracle/speed.py \
-	  --speed $(or $(CARGO_TARGET_DIR),target)/release/examples/speed
+	  --speed $(or $(CARGO_TARGET_DIR),target)/release/bench-kernels
 
 # Shows that the aarch64 versions are right. Times in an emulator are no measure of their speed.
 ARM := aarch64-unknown-linux-gnu
@@ -205,10 +205,10 @@ bench:  ## measured figures next to their floors, in one run each
 	cargo run --locked --release -q -p csd --no-default-features -- bench block || [ $$? -eq 4 ]
 	cargo run --locked --release -q -p csd-bench --bin bench-idle
 	cargo run --locked --release -q -p csd-bench --bin bench-compute -- --tail-only
-	cargo run --locked --release -q -p csd-kernels --example count
-	cargo run --locked --release -q -p csd-kernels --example speed
-	cargo run --locked --release -q -p csd-reactor --example echo
-	cargo run --locked --release -q -p csd-wasm --example wasm_count
+	cargo run --locked --release -q -p csd-bench --bin bench-kernels -- count
+	cargo run --locked --release -q -p csd-bench --bin bench-kernels -- speed
+	cargo run --locked --release -q -p csd-bench --bin bench-reactor -- echo
+	cargo run --locked --release -q -p csd-bench --bin bench-wasm
 
 release:  ## packages into build/release, tried in a clean Debian: .deb and a static program
 	packaging/release.sh

@@ -39,7 +39,7 @@ def main() -> int:
     """Measure, print a table, and append the record."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--csd", type=Path, default=ROOT / "target/release/csd")
-    parser.add_argument("--values", type=Path, default=ROOT / "target/release/examples/values")
+    parser.add_argument("--values", type=Path, default=ROOT / "target/release/bench-values")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--only", choices=("values", "object"))

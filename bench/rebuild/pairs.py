@@ -43,7 +43,7 @@ def main() -> int:
     """Measure, print, and append the record."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--csd", type=Path, default=ROOT / "target/release/csd")
-    parser.add_argument("--reads", type=Path, default=ROOT / "target/release/examples/reads")
+    parser.add_argument("--reads", type=Path, default=ROOT / "target/release/bench-reads")
     parser.add_argument("--folder", type=Path, default=ROOT / "build", help="of media in files")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--data", type=int, default=4, help="data pieces of a stripe, n")

@@ -48,7 +48,7 @@ def main() -> int:
     """Measure, print a table, and append the record."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--csd", type=Path, default=ROOT / "target/release/csd")
-    parser.add_argument("--reads", type=Path, default=ROOT / "target/release/examples/reads")
+    parser.add_argument("--reads", type=Path, default=ROOT / "target/release/bench-reads")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=3, help="of one run of iperf3")
     parser.add_argument("--trips", type=int, default=20_000, help="round trips of one run")

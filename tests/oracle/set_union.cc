@@ -1,6 +1,6 @@
 // std::set_union and std::unique over the six patterns of `speed merge`: least nanoseconds of
 // five rounds an element.
-// Built with -O3 by speed.py; the inputs are those that examples/speed.rs makes.
+// Built with -O3 by speed.py; the inputs are those that bench-kernels makes.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -73,7 +73,7 @@ def sparse(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speed", type=Path, required=True, help="the built example")
+    parser.add_argument("--speed", type=Path, required=True, help="the built bench-kernels")
     parser.add_argument("--elements", type=int, default=4_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()

@@ -15,7 +15,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("crates/run", &["initiator", "kernels", "nvme", "reactor", "store"]),
     ("crates/measure", &["initiator", "kernels", "nvme", "reactor"]),
     ("crates/wasm", &["kernels", "nvme"]),
-    ("crates/bench", &["client", "drive", "initiator", "kernels", "kvlog", "nvme", "reactor"]),
+    ("bench", &["client", "drive", "initiator", "kernels", "kvlog", "nvme", "reactor", "wasm"]),
     (
         "crates/csd",
         &[
@@ -101,7 +101,11 @@ pub(crate) fn dead_modules(tree: &Tree) -> Vec<String> {
         if !is_ours(folder) {
             continue;
         }
-        if path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs") {
+        if path.ends_with("/src/lib.rs") || path.ends_with("/main.rs") {
+            continue;
+        }
+        // Programs beside the crate's own.
+        if path.rsplit_once('/').is_some_and(|(folder, _)| folder.ends_with("/src/bin")) {
             continue;
         }
         let module = path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
@@ -153,6 +157,10 @@ fn files_that_no_module_declares_are_found() {
         ("crates/a/src/lib.rs", "mod b;\npub(crate) mod c;\n// mod dead;\n"),
         ("crates/a/src/b.rs", "#[path = \"b_tests.rs\"]\nmod tests;\n"),
         ("crates/a/src/b_tests.rs", ""),
+        ("crates/a/src/bin/one.rs", ""),
+        ("crates/a/src/bin/two/main.rs", "mod e;\n"),
+        ("crates/a/src/bin/two/e.rs", ""),
+        ("crates/a/src/bin/two/dead.rs", ""),
         ("crates/a/src/c/mod.rs", "    mod d;\n"),
         ("crates/a/src/c/d.rs", ""),
         ("crates/a/src/c/dead.rs", ""),
@@ -162,6 +170,7 @@ fn files_that_no_module_declares_are_found() {
     assert_eq!(
         dead_modules(&tree),
         [
+            "crates/a/src/bin/two/dead.rs: no parent declares `mod dead;`",
             "crates/a/src/c/dead.rs: no parent declares `mod dead;`",
             "crates/a/src/dead.rs: no parent declares `mod dead;`",
         ]

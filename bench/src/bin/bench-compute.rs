@@ -8,11 +8,6 @@
 //!
 //! `bench/README.md` estimates the expected figures.
 
-#[path = "../common.rs"]
-mod common;
-#[path = "../file.rs"]
-mod file;
-
 use std::cell::RefCell;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -20,14 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use common::{Common, LAUNCH};
 use csd_bench::client::fill;
 use csd_bench::frame::{Frame, Stop};
-use csd_bench::report::{Comparison, Run};
-use csd_bench::serve::{Options, Server, Side};
+use csd_bench::program::{self, Common};
+use csd_bench::report::Comparison;
+use csd_bench::serve::Options;
 use csd_bench::wire::{Single, Target};
 use csd_bench::workload::BLOCK_BYTES;
-use csd_bench::{Error, cpus, record};
+use csd_bench::{Error, cpus, fio, record, timing};
 use csd_kernels::verify::{self, Parameters, Plan, Spacing};
 use csd_nvme::vendor::execute::{Execution, Output, Place};
 use serde_json::json;
@@ -120,8 +115,11 @@ fn main() -> Result<(), Error> {
     }
     println!("{}, {} pairs", record::machine(), arguments.pairs);
     let Arguments { tail_only, file_only, cores_only, .. } = arguments;
-    if !tail_only && !cores_only && file::has_fio() {
-        over_file(&arguments)?;
+    if !tail_only && !cores_only {
+        match fio::is_installed() {
+            true => over_file(&arguments)?,
+            false => println!("{}", fio::SKIPPED),
+        }
     }
     if !tail_only && !file_only {
         on_cores(&arguments)?;
@@ -160,7 +158,7 @@ fn count(sources: &[Place], cores: u16) -> Execution {
 /// `same`; the program has the CPU `other` if it has a `free` one.
 fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<(), Error> {
     let options = Options { spin_us: 0, cpu: Some(same), ..arguments.common.drive.clone() };
-    let server = Server::start(LAUNCH, Side::Drive, &options)?;
+    let server = program::drive(&options)?;
     let target = Target::started(server.address);
     let blocks = u64::from(FILLED_BYTES) / BLOCK_BYTES as u64;
     fill(&target, blocks, &Stop::default())?;
@@ -213,13 +211,7 @@ fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<
 
 /// Returns the 50th and 99th percentile of read latency over a window, us.
 fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> Result<[f64; 2], Error> {
-    let (start, mut state) = (Instant::now(), 0x9E37_79B9_7F4A_7C15_u64);
-    let mut all = Vec::new();
-    while start.elapsed() < window {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        all.push(reader.read_ns((state >> 33) % blocks)?);
-    }
-    all.sort_unstable();
+    let all = reader.read_for(window, blocks)?;
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     Ok([50, 99].map(|percent| all[(all.len() - 1) * percent / 100] as f64 / 1000.0))
 }
@@ -230,12 +222,12 @@ fn over_file(arguments: &Arguments) -> Result<(), Error> {
     let path = arguments.dir.join("drive.img");
     let size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
     let options = Options { size_bytes, ..arguments.common.drive.clone() };
-    let namespace = file::prepare(&path, &options);
+    let namespace = fio::prepare(&path, &options)?;
     let options = Options { media: Some(path.clone()), ..options };
     let run_bytes = (arguments.run_mib << 20).min(namespace.bytes) / EXECUTION_BYTES;
     let run_bytes = run_bytes.max(1) * EXECUTION_BYTES;
     let mut frame = Frame::new(arguments.pairs.max(10), 1, &Stop::default(), &|_| ())?;
-    let fio = || Ok(read_by_fio(arguments, &path, namespace.offset, run_bytes));
+    let fio = || read_by_fio(arguments, &path, namespace.offset, run_bytes);
     let kernel = arguments.kernel;
     let pairs = frame.compare(kernel.name(), fio, || worked(&options, kernel, run_bytes))?;
     let what = format!("{} of a file", kernel.name());
@@ -244,7 +236,9 @@ fn over_file(arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> f64 {
+/// Reads bytes of the file by fio and returns the rate, GB/s.
+#[allow(clippy::cast_precision_loss)] // bytes of a file
+fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> Result<f64, Error> {
     let block_bytes = arguments.fio_kib << 10;
     let more = [
         format!("--filename={}", path.display()),
@@ -255,12 +249,12 @@ fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> f
         format!("--size={bytes}"),
     ];
     let count = bytes / block_bytes;
-    file::fio("read", count, &more).per_s() * as_f64(block_bytes) / 1e9
+    Ok(fio::run("read", count, &more)?.per_s() * block_bytes as f64 / 1e9)
 }
 
 /// Runs a kernel over `bytes` of the file in one run of a drive and returns the rate, GB/s.
 fn worked(options: &Options, kernel: Kernel, bytes: u64) -> Result<f64, Error> {
-    let server = Server::start(LAUNCH, Side::Drive, options)?;
+    let server = program::drive(options)?;
     // On any CPU, as fio is.
     server.place("", &cpus::allowed())?;
     let mut runner = Single::connect(&Target::started(server.address))?;
@@ -271,8 +265,7 @@ fn worked(options: &Options, kernel: Kernel, bytes: u64) -> Result<f64, Error> {
         let blocks = Place::Blocks { nsid: 1, slba, skip: 0, bytes: length };
         runner.execute(&kernel.execution(blocks))?;
     }
-    let run = Run::new(1, start.elapsed(), None);
-    Ok(run.per_s() * as_f64(bytes) / 1e9)
+    Ok(timing::gb_per_s(bytes, start.elapsed()))
 }
 
 /// Compares one execution on all cores with the same on one. The drive has as many cores as this
@@ -284,7 +277,7 @@ fn on_cores(arguments: &Arguments) -> Result<(), Error> {
         return Ok(());
     };
     let options = Options { cores: cores.into(), ..arguments.common.drive.clone() };
-    let server = Server::start(LAUNCH, Side::Drive, &options)?;
+    let server = program::drive(&options)?;
     server.place("", &cpus::allowed())?;
     let target = Target::started(server.address);
     let runner = RefCell::new(Single::connect(&target)?);
@@ -295,8 +288,7 @@ fn on_cores(arguments: &Arguments) -> Result<(), Error> {
         for _ in 0..4 {
             runner.borrow_mut().execute(&count(&sources, cores))?;
         }
-        let run = Run::new(1, start.elapsed(), None);
-        Ok(run.per_s() * as_f64(u64::from(FILLED_BYTES) * 16) / 1e9)
+        Ok(timing::gb_per_s(u64::from(FILLED_BYTES) * 16, start.elapsed()))
     };
     // The compute lanes' threads start with their first execution.
     rate(cores)?;
@@ -304,11 +296,6 @@ fn on_cores(arguments: &Arguments) -> Result<(), Error> {
     let pairs = frame.compare("cores", || rate(1), || rate(cores))?;
     let all = format!("{cores} cores GB/s");
     tell(arguments, "count on all cores", ("1 core GB/s", &all), &pairs)
-}
-
-#[allow(clippy::cast_precision_loss)] // bytes of a file
-fn as_f64(bytes: u64) -> f64 {
-    bytes as f64
 }
 
 /// Prints one row: both sides' medians, and quartiles of the ratios, second over first.
@@ -320,24 +307,13 @@ fn tell(
 ) -> Result<(), Error> {
     let compared = Comparison::of(pairs)?;
     let Comparison { first, second, ratio } = compared;
-    println!(
-        "{name:36} {} {first:>8.2}  {} {second:>8.2}  ratio {:.2} ({:.2}-{:.2}){}",
-        sides.0,
-        sides.1,
-        ratio[1],
-        ratio[0],
-        ratio[2],
-        compared.mark()
-    );
-    if let Some(mut record) = arguments.common.record()? {
-        let line = json!({
-            "workload": name,
-            sides.0: first,
-            sides.1: second,
-            "ratio_quartiles": ratio,
-            "inconclusive": compared.is_inconclusive(),
-        });
-        record.append(line)?;
-    }
-    Ok(())
+    let text = compared.ratio_text();
+    println!("{name:36} {} {first:>8.2}  {} {second:>8.2}  {text}", sides.0, sides.1);
+    arguments.common.record.open()?.append(json!({
+        "workload": name,
+        sides.0: first,
+        sides.1: second,
+        "ratio_quartiles": ratio,
+        "inconclusive": compared.is_inconclusive(),
+    }))
 }

@@ -7,25 +7,19 @@
 //! those does not access the disk. Runs of drive and fio alternate; a figure is the median of the
 //! pairs' ratios. `bench/README.md` estimates the expected ratios.
 
-#[path = "../common.rs"]
-mod common;
-#[path = "../file.rs"]
-mod file;
-
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use common::{Common, LAUNCH};
-use csd_bench::Error;
 use csd_bench::client::{self, Client};
 use csd_bench::frame::{Frame, Stop};
-use csd_bench::record;
-use csd_bench::report::{Row, Run};
-use csd_bench::serve::{Options, Server, Side};
+use csd_bench::program::{self, Common};
+use csd_bench::report::{Describe, Row, Run};
+use csd_bench::serve::Options;
 use csd_bench::wire::Target;
 use csd_bench::workload::{BLOCK_BYTES, Workload};
+use csd_bench::{Error, fio, record};
 
 /// Compares block I/O of a drive on a file with fio on the same file.
 #[derive(Parser)]
@@ -62,17 +56,21 @@ const WORKLOADS: [Workload; 4] = [
 
 fn main() -> Result<(), Error> {
     let mut arguments = Arguments::parse();
-    if arguments.common.served()? || !file::has_fio() {
+    if arguments.common.served()? {
+        return Ok(());
+    }
+    if !fio::is_installed() {
+        println!("{}", fio::SKIPPED);
         return Ok(());
     }
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     arguments.common.drive.size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
     let path = arguments.dir.join("drive.img");
-    let namespace = file::prepare(&path, &arguments.common.drive);
+    let namespace = fio::prepare(&path, &arguments.common.drive)?;
     arguments.common.drive.media = Some(path.clone());
     println!("{}, {} pairs", record::machine(), arguments.pairs);
-    println!("{}", Row::head("fio"));
-    let mut record = arguments.common.record()?;
+    println!("{}", Row::head_of("fio"));
+    let mut record = arguments.common.record.open()?;
     let mut frame = Frame::new(arguments.pairs, WORKLOADS.len(), &Stop::default(), &|_| ())?;
     for workload in WORKLOADS {
         let workload = Workload { blocks: namespace.bytes / BLOCK_BYTES as u64, ..workload };
@@ -80,13 +78,11 @@ fn main() -> Result<(), Error> {
         let count = (arguments.run_mib << 20) * more / workload.bytes as u64;
         let list = arguments.dir.join("offsets.log");
         write_list(&list, &path, workload, namespace.offset, count);
-        let fio = || Ok(fio(&list, workload, count));
+        let fio = || replay(&list, workload, count);
         let drive = || drive(&arguments.common.drive, workload, count);
         let row = Row::of(workload.name, &frame.compare(workload.name, fio, drive)?)?;
         println!("{row}");
-        if let Some(record) = &mut record {
-            record.append(row.recorded("fio on the same file is the floor"))?;
-        }
+        record.append(row.recorded("fio on the same file is the floor"))?;
     }
     if !arguments.keep {
         std::fs::remove_file(path).expect("the file was ours");
@@ -109,15 +105,15 @@ fn write_list(list: &Path, file: &Path, workload: Workload, offset: u64, count: 
 }
 
 /// Runs fio over the list once.
-fn fio(list: &Path, workload: Workload, count: u64) -> Run {
+fn replay(list: &Path, workload: Workload, count: u64) -> Result<Run, Error> {
     let depth = format!("--iodepth={}", workload.depth);
     let replayed = format!("--read_iolog={}", list.display());
-    file::fio(if workload.read { "read" } else { "write" }, count, &[depth, replayed])
+    fio::run(if workload.read { "read" } else { "write" }, count, &[depth, replayed])
 }
 
 /// Runs the workload against a drive once.
 fn drive(options: &Options, workload: Workload, count: u64) -> Result<Run, Error> {
-    let server = Server::start(LAUNCH, Side::Drive, options)?;
+    let server = program::drive(options)?;
     let drive = client::Server::Drive(Target::started(server.address));
     let mut client = Client::connect(&drive, workload, &Stop::default())?;
     let cpu = server.cpu_us();

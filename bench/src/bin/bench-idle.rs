@@ -4,14 +4,11 @@
 //! Windows without hosts, with silent hosts, and with hosts that send Keep Alives as often as Linux
 //! does alternate. Aim: under 1 % of a core with 64 connections.
 
-#[path = "../common.rs"]
-mod common;
-
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use common::{Common, LAUNCH};
-use csd_bench::serve::{Options, Server, Side};
+use csd_bench::program::{self, Common};
+use csd_bench::serve::Options;
 use csd_bench::wire::{Single, Target};
 use csd_bench::{Error, record, report};
 use serde_json::json;
@@ -74,21 +71,17 @@ fn main() -> Result<(), Error> {
         alive[0],
         alive[2]
     );
-    if let Some(mut record) = arguments.common.record()? {
-        let result = json!({
-            "workload": "idle",
-            "connections": hosts * 2,
-            "percent_of_core_quartiles": {"none": none, "silent": silent, "keep_alive": alive},
-        });
-        record.append(result)?;
-    }
-    Ok(())
+    arguments.common.record.open()?.append(json!({
+        "workload": "idle",
+        "connections": hosts * 2,
+        "percent_of_core_quartiles": {"none": none, "silent": silent, "keep_alive": alive},
+    }))
 }
 
 /// Returns the CPU time of a drive with `hosts` idle hosts, in percent of one core.
 #[allow(clippy::cast_precision_loss)] // nanoseconds of seconds
 fn percent(options: &Options, count: usize, alive: bool, window: Duration) -> Result<f64, Error> {
-    let server = Server::start(LAUNCH, Side::Drive, options)?;
+    let server = program::drive(options)?;
     let target = Target::started(server.address);
     let mut hosts = Vec::new();
     for _ in 0..count {

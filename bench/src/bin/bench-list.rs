@@ -5,20 +5,15 @@
 //! figure is the median of the ratios of the windows' percentiles. Both hosts share CPUs, so they
 //! wait in the kernel and drop what they receive.
 
-#[path = "../common.rs"]
-mod common;
-
-use std::sync::Arc;
-
 use clap::Parser;
-use common::{Common, LAUNCH};
 use csd_bench::frame::Stop;
-use csd_bench::load::{Loader, Operation, histogram};
+use csd_bench::load::{Loader, histogram};
+use csd_bench::program::{self, Common};
 use csd_bench::report::Comparison;
-use csd_bench::serve::{Options, Server, Side};
-use csd_bench::wire::{NQN, Single, Target};
+use csd_bench::serve::{Options, Server};
+use csd_bench::wire::{Single, Target};
 use csd_bench::{Error, record};
-use csd_client::{Address, Key, Settings};
+use csd_client::Key;
 use serde_json::json;
 
 /// Aim: ratio of the 99th percentiles.
@@ -56,9 +51,8 @@ fn main() -> Result<(), Error> {
     let Arguments { keys, pairs, reads, common } = &arguments;
     println!("{}, {keys} keys, {pairs} pairs of {reads} reads", record::machine());
     let size_bytes = (512 << 20) + u64::from(*keys) * 1024;
-    let server =
-        Server::start(LAUNCH, Side::Drive, &Options { size_bytes, ..common.drive.clone() })?;
-    let all = filled(&server, *keys)?;
+    let server = program::drive(&Options { size_bytes, ..common.drive.clone() })?;
+    let all = Loader::started(&server, 1, &Stop::default())?.fill(*keys, VALUE_BYTES)?;
     // Steps of a prime number: every key once, in no order of the index.
     let mixed: Vec<Key> = (0..all.len()).map(|at| all[at * 7_368_787 % all.len()]).collect();
     let pages = (all.len() * ENTRY_BYTES / LIST_BYTES as usize).max(1);
@@ -83,42 +77,24 @@ fn main() -> Result<(), Error> {
             pairs.push((us(&alone), us(&next)));
         }
     }
-    let mut record = common.record()?;
+    let mut record = common.record.open()?;
     for (name, pairs) in [("p50", p50), ("p99", p99)] {
         let compared = Comparison::of(&pairs)?;
-        let (first, second, ratio) = (compared.first, compared.second, compared.ratio);
-        println!(
-            "{name}: {first:.1} us alone, {second:.1} us next to Lists; ratio {:.2} \
-             ({:.2}-{:.2}){}",
-            ratio[1],
-            ratio[0],
-            ratio[2],
-            compared.mark()
-        );
-        if let Some(record) = &mut record {
-            record.append(json!({
-                "workload": format!("get next to List, {name}"),
-                "keys": keys,
-                "alone_us": first,
-                "listing_us": second,
-                "ratio_quartiles": ratio,
-                "lists": lists,
-                "inconclusive": compared.is_inconclusive(),
-            }))?;
-        }
+        let Comparison { first, second, ratio } = compared;
+        let text = compared.ratio_text();
+        println!("{name}: {first:.1} us alone, {second:.1} us next to Lists; {text}");
+        record.append(json!({
+            "workload": format!("get next to List, {name}"),
+            "keys": keys,
+            "alone_us": first,
+            "listing_us": second,
+            "ratio_quartiles": ratio,
+            "lists": lists,
+            "inconclusive": compared.is_inconclusive(),
+        }))?;
     }
     println!("{lists} Lists; aim of p99 at most {AIM}");
     Ok(())
-}
-
-/// Fills the drive. Returns the keys in order.
-fn filled(server: &Server, keys: u32) -> Result<Arc<Vec<Key>>, Error> {
-    let address = Address::new(server.address, NQN);
-    let loader = Loader::connect(&address, &Settings::default(), 1, &Stop::default())?;
-    let all = Arc::new(loader.keys(keys));
-    let put = Operation::Put(Arc::new(vec![0x5A; VALUE_BYTES as usize]));
-    loader.run(&put, &all, all.len(), 64)?;
-    Ok(all)
 }
 
 /// Runs `work` while another host sends Lists. Returns its result and the number of Lists.

@@ -12,12 +12,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use clap::Parser;
-use csd_bench::record::{self, Record};
-use csd_bench::report::Comparison;
-use csd_bench::{Error, report::quartiles};
+use csd_bench::Error;
+use csd_bench::record::{self, Destination};
+use csd_bench::report::{Comparison, medians};
+use csd_bench::timing::rate;
 use serde_json::json;
 
 /// Compares put and get of a file with the loopback network and with cp.
@@ -41,9 +41,8 @@ struct Arguments {
     /// Another `csd`, whose get is measured in the same rounds.
     #[arg(long)]
     against: Option<PathBuf>,
-    /// Also append the results to this JSON-lines file.
-    #[arg(long)]
-    record: Option<PathBuf>,
+    #[command(flatten)]
+    record: Destination,
 }
 
 /// Aim: ratio to the smaller bound.
@@ -65,8 +64,8 @@ fn main() -> Result<(), Error> {
         .and_then(|()| std::fs::create_dir(&arguments.dir))
         .unwrap_or_else(|error| panic!("{}: {error}", arguments.dir.display()));
     let place = Place { csd, against, dir: arguments.dir.clone() };
-    let bytes = u64::from(arguments.mib) << 20;
-    make(&place.dir.join("source"), bytes);
+    let bytes = (arguments.mib as usize) << 20;
+    make(&place.dir.join("source"), bytes as u64);
     // Room for the object, and as much again for what the log has not cleaned yet.
     let size = format!("{}M", (arguments.mib * 4 / arguments.drives).max(512));
     let drives = arguments.drives.to_string();
@@ -75,39 +74,26 @@ fn main() -> Result<(), Error> {
     let rounds: Vec<[f64; RATES]> = (0..=arguments.rounds).map(|_| place.round(bytes)).collect();
     drop(place);
     let rounds = &rounds[1..];
-    let mut record = arguments.record.as_deref().map(Record::open).transpose()?;
+    let mut record = arguments.record.open()?;
+    let rates = medians(rounds.iter().copied())?;
     let mut commands = vec![("put", 2), ("get", 3)];
     commands.extend(arguments.against.is_some().then_some(("other get", 4)));
     for (name, index) in commands {
-        let median = |side: usize| {
-            quartiles(rounds.iter().map(|round| round[side] / 1e9).collect()).map(|of| of[1])
-        };
         let pairs = rounds.iter().map(|round| (round[0].min(round[1]), round[index]));
         let compared = Comparison::of(&pairs.collect::<Vec<_>>())?;
-        let (ratio, rates) = (compared.ratio, [median(0)?, median(1)?, median(index)?]);
+        let ([cp, loopback, ..], rate, text) = (rates, rates[index], compared.ratio_text());
         println!(
-            "{name}: {:.2} GB/s; cp + sync {:.2}, loopback {:.2}; ratio {:.2} ({:.2}-{:.2}), goal \
-             {GOAL}{}",
-            rates[2],
-            rates[0],
-            rates[1],
-            ratio[1],
-            ratio[0],
-            ratio[2],
-            compared.mark()
+            "{name}: {rate:.2} GB/s; cp + sync {cp:.2}, loopback {loopback:.2}; goal {GOAL}, {text}"
         );
-        if let Some(record) = &mut record {
-            let line = json!({
-                "workload": format!("{name} {} MiB", arguments.mib),
-                "cp_sync_gb_per_s": rates[0],
-                "loopback_gb_per_s": rates[1],
-                "gb_per_s": rates[2],
-                "ratio_quartiles": ratio,
-                "goal": GOAL,
-                "inconclusive": compared.is_inconclusive(),
-            });
-            record.append(line)?;
-        }
+        record.append(json!({
+            "workload": format!("{name} {} MiB", arguments.mib),
+            "cp_sync_gb_per_s": cp,
+            "loopback_gb_per_s": loopback,
+            "gb_per_s": rate,
+            "ratio_quartiles": compared.ratio,
+            "goal": GOAL,
+            "inconclusive": compared.is_inconclusive(),
+        }))?;
     }
     Ok(())
 }
@@ -147,8 +133,8 @@ impl Place {
         assert!(done.status.success(), "csd {arguments:?}: {said}");
     }
 
-    /// Runs one round and returns its rates, bytes per second.
-    fn round(&self, bytes: u64) -> [f64; RATES] {
+    /// Runs one round and returns its rates, GB/s.
+    fn round(&self, bytes: usize) -> [f64; RATES] {
         let path = |name: &str| self.dir.join(name);
         let cp = rate(bytes, || {
             let copied = Command::new("cp").arg(path("source")).arg(path("copy")).status();
@@ -165,7 +151,7 @@ impl Place {
     }
 
     /// Gets the object to a new file, syncs it, and compares it with the source.
-    fn get(&self, csd: &Path, bytes: u64) -> f64 {
+    fn get(&self, csd: &Path, bytes: usize) -> f64 {
         let back = self.dir.join("back");
         let rate = rate(bytes, || {
             self.run_by(csd, &["get", "object", "back"]);
@@ -178,23 +164,15 @@ impl Place {
     }
 }
 
-/// Runs `work` and returns its rate, bytes per second.
-#[allow(clippy::cast_precision_loss)] // sizes are far below 2^53
-fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    bytes as f64 / start.elapsed().as_secs_f64()
-}
-
 /// Sends `bytes` bytes through a loopback socket.
-fn loopback(bytes: u64) {
+fn loopback(bytes: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut stream = TcpStream::connect(address).expect("a connection");
             let piece = vec![0x5A; PIECE];
-            for _ in 0..bytes / PIECE as u64 {
+            for _ in 0..bytes / PIECE {
                 stream.write_all(&piece).expect("a reader");
             }
         });
@@ -203,7 +181,7 @@ fn loopback(bytes: u64) {
         while left > 0 {
             let count = stream.read(&mut piece).expect("a writer");
             assert!(count > 0, "the writer ended early");
-            left -= count as u64;
+            left -= count;
         }
     });
 }

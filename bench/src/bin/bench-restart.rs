@@ -5,22 +5,18 @@
 //! and one whose checkpoints are all damaged, so that the start walks every segment's records. Both
 //! starts must find every key. A file with an empty log shows the rest of a start.
 
-#[path = "../common.rs"]
-mod common;
-
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Parser;
-use common::{Common, LAUNCH};
 use csd_bench::frame::Stop;
 use csd_bench::load::{Loader, Operation};
-use csd_bench::serve::{Options, Server, Side};
-use csd_bench::wire::NQN;
+use csd_bench::program::{self, Common};
+use csd_bench::serve::{Options, Server};
 use csd_bench::{Error, record, report};
-use csd_client::{Address, Settings};
+use csd_client::Key;
 use csd_kvlog::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT};
 use serde_json::json;
 
@@ -70,7 +66,7 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
     let killed = Medium::new(dir.join("killed"), arguments);
     let empty = Medium::new(dir.join("empty"), arguments);
     drop(empty.start()?);
-    let all = fill(&killed, *keys, *value_bytes)?;
+    let all = connect(&killed.start()?)?.fill(*keys, *value_bytes)?;
     let mut times = [const { Vec::new() }; 3];
     let mut damaged = 0;
     for _ in 0..*pairs {
@@ -102,17 +98,14 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
          ({:.3}-{:.3}), aim at most {AIM}: {verdict}",
         walked[1], walked[0], walked[2], ratio[1], ratio[0], ratio[2]
     );
-    if let Some(mut record) = common.record()? {
-        record.append(json!({
-            "workload": "start after a kill",
-            "keys": keys,
-            "value_bytes": value_bytes,
-            "damaged_checkpoints": damaged,
-            "cpu_ms_quartiles": { "empty": empty, "checkpoints": started, "walk": walked },
-            "ratio_quartiles": ratio,
-        }))?;
-    }
-    Ok(())
+    common.record.open()?.append(json!({
+        "workload": "start after a kill",
+        "keys": keys,
+        "value_bytes": value_bytes,
+        "damaged_checkpoints": damaged,
+        "cpu_ms_quartiles": { "empty": empty, "checkpoints": started, "walk": walked },
+        "ratio_quartiles": ratio,
+    }))
 }
 
 /// A drive's medium.
@@ -133,28 +126,17 @@ impl Medium {
     }
 
     fn start(&self) -> Result<Server, Error> {
-        Server::start(LAUNCH, Side::Drive, &self.options)
+        program::drive(&self.options)
     }
 }
 
 /// Connects to a drive that was started.
 fn connect(server: &Server) -> Result<Loader, Error> {
-    let address = Address::new(server.address, NQN);
-    Loader::connect(&address, &Settings::default(), 1, &Stop::default())
-}
-
-/// Stores values, and kills the drive. Returns their keys.
-fn fill(medium: &Medium, keys: u32, value_bytes: u32) -> Result<Arc<Vec<csd_client::Key>>, Error> {
-    let server = medium.start()?;
-    let loader = connect(&server)?;
-    let keys = Arc::new(loader.keys(keys));
-    let put = Operation::Put(Arc::new(vec![0x5A; value_bytes as usize]));
-    loader.run(&put, &keys, keys.len(), 64)?;
-    Ok(keys)
+    Loader::started(server, 1, &Stop::default())
 }
 
 /// Reads some of the values back.
-fn check(server: &Server, keys: &Arc<Vec<csd_client::Key>>) -> Result<(), Error> {
+fn check(server: &Server, keys: &Arc<Vec<Key>>) -> Result<(), Error> {
     let some = keys.iter().step_by(1 + keys.len() / 1000).copied();
     let some = Arc::new(some.collect::<Vec<_>>());
     connect(server)?.run(&Operation::Get(None), &some, some.len(), 8).map(drop)

@@ -24,7 +24,6 @@
 //! - [`erasure`]: Reed-Solomon parity of pieces, and lost pieces from the others
 //! - [`encode`]: the parity of bytes that lie in rows of cells, by that code
 //! - [`fingerprint`]: sums over pieces of that code, which tell code words from others
-//! - [`isal`]: ISA-L's functions from a shared library, for comparisons alone
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
 mod arch;
@@ -45,7 +44,6 @@ mod value;
 pub mod vector_add;
 pub mod verify;
 
-pub use arch::isal;
 pub use element::{ElementType, UnknownElementType};
 pub use numeric::{ElementParameters, Malformed, Misaligned, NotNumeric, Numeric};
 pub use value::{ParseError, Scalar};

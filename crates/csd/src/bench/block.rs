@@ -1,62 +1,44 @@
 //! `csd bench block`: block I/O compared with bare TCP.
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use csd_bench::block::{self, Outcome, Plan, Subject};
-use csd_bench::record::{self, Record};
-use csd_bench::report::Row;
-use csd_bench::serve::Options;
+use csd_bench::block::{self, Plan, Subject};
+use csd_bench::record;
 use csd_bench::wire::Target;
 use csd_initiator::{Address, NamespaceKind};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{LAUNCH, failure, inconclusive, measured, unpinned};
-use crate::cli::bench::{Block, Started};
+use super::{LAUNCH, failure, measured, report};
+use crate::cli::bench::Block;
 use crate::context::Context;
 use crate::query::query;
 use crate::report::{Failure, Report};
 
 /// Measures, records and reports.
 pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failure> {
-    // Opened first, so that a wrong path does not cost a whole measurement.
-    let mut record = options.record.as_deref().map(Record::open).transpose().map_err(failure)?;
+    let record = options.record.open().map_err(failure)?;
     let subject = match &options.url {
         Some(url) => existing(url, options.write, context)?,
         None => Subject::Started,
     };
+    let Block { pairs, run_ms, started, url, .. } = options;
     let plan = Plan {
-        pairs: usize::try_from(options.pairs).map_err(Failure::usage)?,
-        run: Duration::from_millis(options.run_ms),
-        options: Options {
-            backend: options.started.backend.to_string(),
-            spin_us: options.started.spin_us,
-            ..Options::default()
-        },
+        pairs: usize::try_from(*pairs).map_err(Failure::usage)?,
+        run: Duration::from_millis(*run_ms),
+        options: started.options(),
         launch: LAUNCH,
         subject,
     };
+    let run_s = plan.run.as_secs_f64();
     let machine = record::machine();
     let outcome = measured(context, move |stop, progress| block::measure(&plan, stop, progress))?;
-    if let Some(record) = &mut record {
-        for row in &outcome.rows {
-            let mut line = row.recorded(&outcome.validity);
-            if let Some(url) = &options.url {
-                line["url"] = url.as_str().into();
-            }
-            record.append(line).map_err(failure)?;
-        }
-    }
-    let mut report =
-        Report::new(text(options, &machine, &outcome), result(options, &machine, &outcome));
-    if !outcome.valid {
-        report.warn(format!("the result is {}", outcome.validity));
-    }
-    for row in outcome.rows.iter().filter(|row| row.rates.is_inconclusive()) {
-        report.warn(inconclusive(row.name));
-    }
-    report.warnings.extend(unpinned());
-    Ok(report)
+    let mut settings = json!({ "machine": machine, "pairs": pairs, "run_s": run_s });
+    let drive = match url {
+        Some(url) => format!("drive {url}"),
+        None => started.describe(&mut settings),
+    };
+    let conditions = format!("{machine}, {pairs} pairs of {run_ms} ms, {drive}");
+    report(&conditions, url.as_deref(), settings, &outcome, record)
 }
 
 /// Describes the block namespace of a URL, by standard commands that only read.
@@ -97,41 +79,4 @@ fn existing(url: &str, write: bool, context: &Context) -> Result<Subject, Failur
         may_write: write,
     };
     Ok(Subject::Existing { target, bytes, transfer_bytes_max })
-}
-
-fn text(options: &Block, machine: &str, outcome: &Outcome) -> String {
-    let Block { pairs, run_ms, started: Started { backend, spin_us }, .. } = options;
-    let drive = match &options.url {
-        Some(url) => format!("drive {url}"),
-        None => format!("{backend}, spin {spin_us} us"),
-    };
-    let mut text = format!("{machine}, {pairs} pairs of {run_ms} ms, {drive}\n");
-    text += &format!("{}\n", Row::head("floor"));
-    for row in &outcome.rows {
-        let _fits = writeln!(text, "{row}");
-    }
-    for left_out in &outcome.left_out {
-        text += &format!("{left_out}\n");
-    }
-    text + &outcome.validity + "\n"
-}
-
-fn result(options: &Block, machine: &str, outcome: &Outcome) -> Value {
-    let rows: Vec<Value> = outcome.rows.iter().map(Row::describe).collect();
-    let mut result = json!({
-        "machine": machine,
-        "pinned": csd_bench::cpus::can_pin(),
-        "pairs": options.pairs,
-        "run_s": Duration::from_millis(options.run_ms).as_secs_f64(),
-        "url": options.url,
-        "valid": outcome.valid,
-        "validity": outcome.validity,
-        "workloads": rows,
-        "left_out": outcome.left_out,
-    });
-    if options.url.is_none() {
-        result["backend"] = options.started.backend.to_string().into();
-        result["spin_us"] = options.started.spin_us.into();
-    }
-    result
 }

@@ -9,6 +9,8 @@ mod kv;
 mod verify;
 
 use csd_bench::frame::{Step, Stop};
+use csd_bench::record::Record;
+use csd_bench::report::{Describe, Outcome};
 use csd_bench::serve::{self, Launch};
 use csd_bench::{Error, cpus};
 use csd_reactor::{Class, block_on, compute_long, spawn, stop_requested};
@@ -57,12 +59,47 @@ fn measured<T: Send + 'static>(
     done.map_err(Failure::run)?.map_err(Failure::run)?.map_err(failure)
 }
 
-/// Returns the warning of a row whose ratios scatter.
-fn inconclusive(name: &str) -> String {
-    format!(
-        "{name} is inconclusive: its ratios scatter by more than 15 %; measure more pairs, or when \
-         the machine is less busy"
-    )
+/// Records the rows of pairs, and reports them under the line `conditions`. `settings` are the
+/// settings in the result.
+fn report<R: Describe>(
+    conditions: &str,
+    url: Option<&str>,
+    settings: Value,
+    outcome: &Outcome<R>,
+    mut record: Record,
+) -> Result<Report, Failure> {
+    let Outcome { rows, valid, validity, left_out } = outcome;
+    let mut text = format!("{conditions}\n{}\n", R::head());
+    for row in rows {
+        let mut line = row.recorded(validity);
+        if let Some(url) = url {
+            line["url"] = url.into();
+        }
+        record.append(line).map_err(failure)?;
+        text += &format!("{row}\n");
+    }
+    for line in left_out.iter().chain([validity]) {
+        text += &format!("{line}\n");
+    }
+    let mut result = settings;
+    result["pinned"] = cpus::can_pin().into();
+    result["url"] = url.into();
+    result["valid"] = (*valid).into();
+    result["validity"] = validity.as_str().into();
+    result["workloads"] = rows.iter().map(R::describe).collect();
+    result["left_out"] = left_out.as_slice().into();
+    let mut report = Report::new(text, result);
+    if !valid {
+        report.warn(format!("the result is {validity}"));
+    }
+    for name in rows.iter().filter_map(R::inconclusive) {
+        report.warn(format!(
+            "{name} is inconclusive: its ratios scatter by more than 15 %; measure more pairs, or \
+             when the machine is less busy"
+        ));
+    }
+    report.warnings.extend(unpinned());
+    Ok(report)
 }
 
 /// Returns a warning if this process may use one CPU alone.

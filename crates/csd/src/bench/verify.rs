@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use csd_bench::cpus;
-use csd_bench::record::{self, Record};
+use csd_bench::record;
 use csd_bench::verify::{self, Row, RtlRow, Settings};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 16 << 30;
 
 /// Measures or computes, records and reports.
 pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Failure> {
-    let mut record = options.record.as_deref().map(Record::open).transpose().map_err(failure)?;
+    let mut record = options.record.open().map_err(failure)?;
     let sizes = sizes(&options.sizes)?;
     let (text, rows, scattered) = match options.engine {
         Engine::Rtl => {
@@ -40,10 +40,8 @@ pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Fail
             (cpu_text(&rows), rows.iter().map(Row::describe).collect::<Vec<Value>>(), scattered)
         }
     };
-    if let Some(record) = &mut record {
-        for row in &rows {
-            record.append(row.clone()).map_err(failure)?;
-        }
+    for row in &rows {
+        record.append(row.clone()).map_err(failure)?;
     }
     let machine = record::machine();
     let result = json!({ "machine": machine, "combinations": rows });

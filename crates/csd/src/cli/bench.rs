@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
+use csd_bench::record::Destination;
 use csd_bench::serve::{Options, SPIN_US, Side};
 use csd_reactor::BackendKind;
+use serde_json::Value;
 
 use super::bench_ec::Ec;
 use crate::units::parse_size;
@@ -92,9 +94,8 @@ pub(crate) struct Block {
     /// Also measure writes to the drive of --url. They destroy the first 64 MiB of its namespace
     #[arg(long, requires = "url")]
     pub(crate) write: bool,
-    /// Also append the results to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: Destination,
 }
 
 /// Options of `csd bench kv`.
@@ -132,9 +133,8 @@ pub(crate) struct KvBench {
     /// read them, and delete them
     #[arg(long, requires = "url")]
     pub(crate) write: bool,
-    /// Also append the results to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: Destination,
 }
 
 /// Options of `csd bench verify`.
@@ -160,9 +160,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = parse_size)]
     #[arg(default_value = "4K,60K,1G")]
     pub(crate) sizes: Vec<u64>,
-    /// Also append the results to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: Destination,
 }
 
 /// Subject of `csd bench verify`.
@@ -183,6 +182,21 @@ pub(crate) struct Started {
     /// Time that the drive polls before it sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = SPIN_US, conflicts_with = "url")]
     pub(crate) spin_us: u32,
+}
+
+impl Started {
+    /// Returns them as options of a server.
+    pub(crate) fn options(&self) -> Options {
+        Options { backend: self.backend.to_string(), spin_us: self.spin_us, ..Options::default() }
+    }
+
+    /// Returns them in words, and adds them to the settings of a result.
+    pub(crate) fn describe(&self, settings: &mut Value) -> String {
+        let Self { backend, spin_us } = self;
+        settings["backend"] = backend.to_string().into();
+        settings["spin_us"] = (*spin_us).into();
+        format!("{backend}, spin {spin_us} us")
+    }
 }
 
 /// Options of `csd bench serve`, which `csd bench` runs itself.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
+use csd_bench::record::Destination;
 use csd_reactor::BackendKind;
 
 /// Size of an encoding: blocks after encoding, and MB of a block.
@@ -52,9 +53,8 @@ pub(crate) struct Ec {
     /// Write the times at power 1 to this profile, as points rs-N-K
     #[arg(long, value_name = "FILE")]
     pub(crate) write_profile: Option<PathBuf>,
-    /// Also append the results to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: Destination,
 }
 
 /// Parses a size, such as 24x64.

@@ -49,7 +49,6 @@ macro_rules! versions {
 pub(crate) mod array_merge;
 pub(crate) mod count;
 pub(crate) mod erasure;
-pub mod isal;
 pub(crate) mod page_rank;
 pub(crate) mod vector_add;
 pub(crate) mod verify;

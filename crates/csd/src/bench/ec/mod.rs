@@ -12,9 +12,9 @@ mod published;
 use std::path::Path;
 
 use csd_bench::ec::{self, Plan, Row};
-use csd_bench::record::{self, Record};
+use csd_bench::isal::{self, Erasure};
+use csd_bench::record;
 use csd_bench::serve::Options;
-use csd_kernels::isal::{self, Erasure};
 use serde_json::{Value, json};
 
 use super::{LAUNCH, failure, measured, unpinned};
@@ -35,7 +35,7 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
             return Err(Failure::usage(format!("{}: it {why}", path.display())));
         }
     }
-    let mut record = options.record.as_deref().map(Record::open).transpose().map_err(failure)?;
+    let mut record = options.record.open().map_err(failure)?;
     let (isal, left_out) = load(options.isal.as_deref())?;
     let plan = Plan {
         cases,
@@ -47,12 +47,10 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
     };
     let machine = record::machine();
     let rows = measured(context, move |stop, progress| ec::measure(&plan, stop, progress))?;
-    if let Some(record) = &mut record {
-        for row in &rows {
-            let mut line = row.describe();
-            (line["pace"], line["drives"]) = (options.pace.as_str().into(), options.drives.into());
-            record.append(line).map_err(failure)?;
-        }
+    for row in &rows {
+        let mut line = row.describe();
+        (line["pace"], line["drives"]) = (options.pace.as_str().into(), options.drives.into());
+        record.append(line).map_err(failure)?;
     }
     if let Some(path) = &options.output {
         files::write(path, &files::points(&rows))?;
