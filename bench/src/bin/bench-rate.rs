@@ -1,8 +1,8 @@
 //! Reads or writes a drive's blocks through the project's own initiator for a while, and prints the
 //! operations per second: a floor of `bench/os/pairs.py`.
 //!
-//! `bench-rate URL read|write BYTES DEPTH MILLISECONDS SPAN`: so many operations at once, each of so
-//! many bytes, at random places of the first SPAN bytes.
+//! `bench-rate URL read|write BYTES DEPTH MILLISECONDS SPAN`: so many operations at once, each of
+//! so many bytes, at random places of the first SPAN bytes.
 
 use std::cell::Cell;
 use std::error::Error;
