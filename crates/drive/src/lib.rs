@@ -7,9 +7,7 @@
 //! Modules, in the order in which a command passes them:
 //! - [`transport`]: sockets to commands and back
 //! - [`controller`]: controllers, their hosts and settings
-//! - [`namespace`]: block, kv, memory, compute
-//! - [`media`]: memory, file, simulated disk
-//! - [`mod@format`]: the superblock
+//! - [`namespace`]: block and memory; [`compute`]: executions; kv and media are in `csd_kvlog`
 //! - [`drive`]: assembly, per core
 //! - [`config`], `resources`, [`limits`]: options, resources and announced sizes
 //! - [`serve`](mod@serve), [`life`]: serving, start and stop
@@ -21,7 +19,6 @@
 //! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: events and counts
-//! - [`check`]: the offline check of a medium
 
 pub mod compute;
 pub mod config;

@@ -15,7 +15,7 @@ pub use crate::media::{HEAD_BYTES, PAGE_BYTES};
 
 /// Offset of the second copy of the superblock.
 const COPY_OFFSET: u64 = HEAD_BYTES / 2;
-/// Offsets of the two pages of settings ([`crate::controller::Settings`]).
+/// Offsets of the two pages of settings (`csd_drive::controller::Settings`).
 pub const SETTINGS_OFFSETS: [u64; 2] = [HEAD_BYTES / 4, HEAD_BYTES / 4 * 3];
 /// "CSDSTORE".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSTORE");

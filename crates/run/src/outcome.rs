@@ -30,7 +30,7 @@ pub struct Ranks {
     pub converged: bool,
 }
 
-/// Answer of a run; [`Job::describe`] shows it.
+/// Answer of a run; `Job::describe` shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The combined answer of all executions.

@@ -29,7 +29,7 @@ pub(crate) async fn unmark(drive: &Drive, object: ObjectId) -> Result<(), Error>
     deleted.map(|_| ()).map_err(|error| Error::command(drive, error))
 }
 
-/// Returns true if the drive has the mark of [`mark`].
+/// Returns true if the drive has the mark of this object.
 ///
 /// # Errors
 /// A failed command.
