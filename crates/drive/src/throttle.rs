@@ -75,8 +75,8 @@ struct Servers {
     writes: Server,
 }
 
-/// A server that takes one command after another, with the time until which it is busy, ns. It is no
-/// [`csd_reactor::Pacer`] because all cores reserve from it, in time as well as in bytes.
+/// A server that takes one command after another, with the time until which it is busy, ns. It is
+/// not a [`csd_reactor::Pacer`]: all cores reserve from it, and executions cost time, not bytes.
 #[derive(Debug, Default)]
 struct Server(AtomicU64);
 

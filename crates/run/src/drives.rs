@@ -12,7 +12,7 @@ use csd_nvme::vendor::execute::{Digests, Execution, Source, SourceData};
 use csd_reactor::now;
 use csd_store::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use csd_store::catalogue::{Entry, Placement};
-use csd_store::extent::byte_ranges;
+use csd_store::extent_ranges::byte_ranges;
 use csd_store::in_place::program_index;
 use csd_store::layout::Run;
 use csd_store::piece::is_damage;

@@ -6,8 +6,9 @@
 
 use csd_store::array::Drive;
 use csd_store::catalogue::{Entry, Placement};
-use csd_store::extent::{self, UNIT_BYTES};
+use csd_store::layout::UNIT_BYTES;
 use csd_store::unwritten;
+use csd_store::{extent, extent_ranges};
 
 use crate::Error;
 use crate::link::is_lost;
@@ -53,7 +54,7 @@ pub async fn check_blocks(inputs: &[Entry], member: usize, drive: &Drive) -> Res
         let corrupt =
             |why: &str| Err(Error::corrupt(&drive.name, entry.name.clone(), why.to_owned()));
         let bytes = u64::from(entry.layout().count(member)) * u64::from(entry.chunk_bytes);
-        let units = extent::units_of(&extents[member], bytes.div_ceil(UNIT_BYTES));
+        let units = extent_ranges::units_of(&extents[member], bytes.div_ceil(UNIT_BYTES));
         for unit in units.first().into_iter().chain(units.last()) {
             if extent::owner(drive, *unit).await? != Some(entry.id) {
                 return corrupt(

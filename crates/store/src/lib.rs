@@ -10,7 +10,7 @@
 //! - [`mod@array`]: the array file, and connections to all its drives
 //! - [`source`]: input of put: raw bytes, CSV columns, `.npy` arrays
 //! - [`layout`]: placement of chunks on drives
-//! - [`extent`]: space for chunks on block namespaces
+//! - [`extent`], [`extent_ranges`]: space for chunks on block namespaces
 //! - [`mod@room`]: remaining capacity for objects
 //! - [`catalogue`]: the index of all objects, on every drive
 //! - [`object`]: put, get, read ranges, list, look up, remove
@@ -25,6 +25,7 @@ pub mod atomic_file;
 pub mod catalogue;
 pub mod error;
 pub mod extent;
+pub mod extent_ranges;
 pub mod fault;
 mod guarded;
 pub mod in_place;

@@ -8,7 +8,7 @@ use csd_reactor::Buffer;
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
-use crate::extent::byte_ranges;
+use crate::extent_ranges::byte_ranges;
 use crate::layout::Layout;
 
 /// Location of a piece on its drive, as the store computes it: before it knows the drive's blocks.

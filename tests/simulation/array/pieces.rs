@@ -7,7 +7,7 @@ use csd_kernels::erasure::scalar;
 use csd_nvme::kv::Key;
 use csd_nvme::vendor::execute::chunk_key;
 use csd_store::catalogue::{Entry, Extents, ObjectId, Placement};
-use csd_store::extent::byte_ranges;
+use csd_store::extent_ranges::byte_ranges;
 use csd_store::layout::{Layout, Stripes};
 use csd_store::object;
 

@@ -12,7 +12,7 @@ use csd_measure::characterize::region::{PIECE_BYTES, Region};
 use csd_store::ElementType;
 use csd_store::array::{Array, ArrayFile, BLOCK_NSID, Drive, Plan};
 use csd_store::catalogue::Placement;
-use csd_store::extent::byte_ranges;
+use csd_store::extent_ranges::byte_ranges;
 use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::source::Source;
 

@@ -126,7 +126,7 @@ impl Claims {
 pub(super) async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
     let mut first = [0; 16];
     first[0] = CLAIM_PREFIX;
-    super::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await
+    super::keys::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await
 }
 
 /// Returns the claim under `key` on one drive.

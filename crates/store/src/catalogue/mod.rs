@@ -28,6 +28,7 @@ mod claim;
 mod entry;
 pub mod grow;
 mod holders;
+mod keys;
 pub mod rebuild;
 pub mod shrink;
 
@@ -39,8 +40,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive, DriveIndex, membership};
-use crate::error::Error;
-use crate::error::{DriveError, NameError};
+use crate::error::{DriveError, Error, NameError};
 use claim::{Claimed, Claims, Standing, on_all};
 
 pub use entry::are_protected;
@@ -51,6 +51,7 @@ pub use entry::{
     Entry, Extents, KEY_PREFIX, Malformed, Missing, NAME_BYTES_MAX, ObjectId, On, PIECES_MAX,
     Parity, Placement, Protection, State, key,
 };
+pub use keys::{keys, keys_with_prefix};
 
 /// Read size for an entry, bytes; a longer entry costs a second read.
 const ENTRY_BYTES: u32 = 4096;
@@ -307,59 +308,6 @@ pub(crate) async fn store_entry(drive: &Drive, entry: &Entry, options: u8) -> Re
         Err(error) => Err(Error::command(drive, error)),
     }
 }
-
-/// Returns the catalogue keys on `drive`, in order.
-///
-/// # Errors
-/// A failed command.
-pub async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
-    let mut first = [0; 16];
-    first[0] = KEY_PREFIX;
-    keys_with_prefix(drive, &[KEY_PREFIX], &first).await
-}
-
-/// Returns the keys of the objects' namespace that are as long as `first`, not less than it, and
-/// begin with `prefix`. List orders keys by length, then by bytes, so they are contiguous.
-///
-/// # Errors
-/// A failed command.
-pub async fn keys_with_prefix(
-    drive: &Drive,
-    prefix: &[u8],
-    first: &[u8],
-) -> Result<Vec<Key>, Error> {
-    let mut keys: Vec<Key> = Vec::new();
-    let start = Key::new(first).expect("prefixes of this crate make keys of 9, 15 or 16 bytes");
-    // A List goes on behind the last key of the prefix, and most prefixes have few keys.
-    let mut size = FIRST_LIST_BYTES;
-    loop {
-        let from = keys.last().unwrap_or(&start);
-        let listed = drive.objects.list(Some(from), size).await;
-        size = LIST_BYTES;
-        let listed = listed.map_err(|error| Error::command(drive, error))?;
-        let after = keys.last().copied();
-        let mut grown = false;
-        for key in listed {
-            if key < start || after.is_some_and(|after| key <= after) {
-                continue;
-            }
-            let bytes = key.as_bytes();
-            if bytes.len() != first.len() || !bytes.starts_with(prefix) {
-                return Ok(keys);
-            }
-            keys.push(key);
-            grown = true;
-        }
-        if !grown {
-            return Ok(keys);
-        }
-    }
-}
-
-/// Buffer of the first List command, bytes: about 12 keys.
-const FIRST_LIST_BYTES: u32 = 256;
-/// Buffer of each further one, bytes: about 3,000 keys.
-const LIST_BYTES: u32 = 64 << 10;
 
 #[cfg(test)]
 mod tests {

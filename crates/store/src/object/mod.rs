@@ -70,18 +70,18 @@ pub(crate) use remove::sweep_ids;
 pub struct Progress(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
 impl Progress {
-    /// Returns a progress that `add` learns of.
+    /// Returns a progress that calls `add`.
     pub fn new(add: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(add)))
     }
 
-    /// Returns a progress that nobody learns of.
+    /// Returns a progress without a callback.
     #[must_use]
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// Tells that so many bytes more are done.
+    /// Reports that so many bytes more are done.
     pub fn add(&self, bytes: u64) {
         if let Some(add) = &self.0 {
             add(bytes);

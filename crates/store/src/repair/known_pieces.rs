@@ -106,7 +106,7 @@ pub(super) fn member_units(entry: &Entry) -> Vec<Vec<u32>> {
     let layout = entry.layout();
     let units = |(member, extents)| {
         let bytes = u64::from(layout.count(member)) * u64::from(entry.chunk_bytes);
-        extent::units_of(extents, bytes.div_ceil(UNIT_BYTES))
+        extent_ranges::units_of(extents, bytes.div_ceil(UNIT_BYTES))
     };
     extents.iter().enumerate().map(units).collect()
 }

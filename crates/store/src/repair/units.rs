@@ -55,7 +55,7 @@ pub(super) async fn settle(
     }
     let change = |revised: &mut Entry| {
         if let Placement::Block(extents) = &mut revised.placement {
-            *extents = units.iter().map(|units| extent::extents_of(units)).collect();
+            *extents = units.iter().map(|units| extent_ranges::extents_of(units)).collect();
         }
         let count = subject.stripes().count();
         let Some(protection) = &mut revised.protection else { return };
