@@ -14,6 +14,7 @@ use crate::catalogue::{self, Entry, ObjectId, Placement};
 use crate::error::DriveError;
 use crate::error::Error;
 use crate::extent::{self, UNIT_BYTES};
+use crate::extent_ranges;
 use crate::unwritten;
 
 /// Names of an object's pieces on its drives.

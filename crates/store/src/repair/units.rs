@@ -18,6 +18,7 @@ use crate::catalogue::{self, Entry, Placement};
 use crate::error::DriveError;
 use crate::error::Error;
 use crate::extent::{self, Claimer};
+use crate::extent_ranges;
 use crate::unwritten;
 
 /// Claims all units of an object whose drives take part. Returns `None` if all were its own. A
