@@ -2,7 +2,7 @@
 //!
 //! - `tail`: latency of 4 KiB reads at depth 1 with and without a program running, in alternating
 //!   windows of one run. Client and drive share one CPU and sleep between reads. With a free core
-//!   the compute lane runs on another CPU, otherwise on the same one.
+//!   the compute thread runs on another CPU, otherwise on the same one.
 //! - `count`, `verify`: a kernel over a file in the drive, compared with fio reading its bytes.
 //! - `cores`: one execution on all cores of a drive, compared with one core.
 //!
@@ -165,7 +165,7 @@ fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<
     let reader = RefCell::new(Single::connect(&target)?);
     let mut runner = Single::connect(&target)?;
     let whole = SourceData::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
-    // The compute lane's thread starts with its first execution.
+    // The compute thread starts with its first execution.
     let program = count(&[whole; 4], 1);
     runner.execute(&program)?;
     server.place("-comp", &[if free { other } else { same }])?;
@@ -290,7 +290,7 @@ fn on_cores(arguments: &Arguments) -> Result<(), Error> {
         }
         Ok(timing::gb_per_s(u64::from(FILLED_BYTES) * 16, start.elapsed()))
     };
-    // The compute lanes' threads start with their first execution.
+    // The compute threads start with their first execution.
     rate(cores)?;
     let mut frame = Frame::new(arguments.pairs.max(10), 1, &Stop::default(), &|_| ())?;
     let pairs = frame.compare("cores", || rate(1), || rate(cores))?;
