@@ -21,8 +21,9 @@ fn seen_without(
 
 #[test]
 fn without_the_fence_a_writer_that_was_held_up_replaces_a_later_entry() {
-    // Faults of odd seeds isolate hosts in the middle of a change.
-    let seeds = (37..157).step_by(2);
+    // Faults of odd seeds isolate hosts in the middle of a change. About one seed in a hundred
+    // meets the writer at the right moment, and the first of these does.
+    let seeds = (187..687).step_by(2);
     let (seed, violation) =
         seen_without(Guards { fence: false, ..GUARDED }, "", seeds).expect("a violation");
     println!("seed {seed}: {violation}");
