@@ -104,7 +104,7 @@ pub(crate) fn dead_modules(tree: &Tree) -> Vec<String> {
         if path.ends_with("/src/lib.rs") || path.ends_with("/main.rs") {
             continue;
         }
-        // Programs beside the crate's own.
+        // Programs of the crate other than its main one.
         if path.rsplit_once('/').is_some_and(|(folder, _)| folder.ends_with("/src/bin")) {
             continue;
         }

@@ -20,7 +20,6 @@ use csd_store::piece::is_damage;
 use crate::Error;
 use crate::context::StepContext;
 use crate::job::entry_bytes;
-use crate::link::is_lost;
 use crate::memory;
 use crate::queue::Taken;
 use crate::tally;
@@ -35,7 +34,7 @@ pub(crate) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
     let (job, link) = (context.job(), &context.common.links[member]);
     let program = link.run(async |drive| program_index(drive, job.kernel.program_id()).await).await;
     let program = match program {
-        Err(error) if is_lost(&error) => {
+        Err(error) if error.is_lost() => {
             context.common.lose(member, &error, None);
             return Ok(Done::default());
         }

@@ -114,7 +114,7 @@ impl Link {
     /// Calls `body` with the drive, and again after a connection was lost and replaced.
     ///
     /// # Errors
-    /// The error of the drive, or the reason why it is lost: see [`is_lost`].
+    /// The error of the drive, or the reason why it is lost: see [`Error::is_lost`].
     pub(crate) async fn run<T, E: Into<Error>>(
         &self,
         body: impl AsyncFn(&Rc<Drive>) -> Result<T, E>,
@@ -125,7 +125,7 @@ impl Link {
             };
             let renewals = self.renewals.get();
             match body(&drive).await.map_err(Into::into) {
-                Err(error) if is_lost(&error) => self.renew(renewals, error).await?,
+                Err(error) if error.is_lost() => self.renew(renewals, error).await?,
                 done => return done,
             }
         }
@@ -168,9 +168,4 @@ impl Link {
 pub(crate) fn traffic(drive: &Drive) -> u64 {
     let traffic = drive.controller.traffic();
     traffic.wire_to_host + traffic.wire_to_drive
-}
-
-/// Returns true if a drive's connection failed, and not only a command.
-pub(crate) fn is_lost(error: &Error) -> bool {
-    error.is_lost()
 }

@@ -7,7 +7,7 @@ use csd_reactor::Buffer;
 use csd_store::array::Drive;
 
 use crate::context::StepContext;
-use crate::link::{Link, is_lost};
+use crate::link::Link;
 use crate::target::MEMORY_NSID;
 use crate::{Error, InvalidJob, lease};
 
@@ -34,7 +34,7 @@ pub(crate) async fn prepare_all(context: &Rc<StepContext>) -> Result<(), Error> 
     for member in 0..context.common.links.len() {
         let link = &context.common.links[member];
         match link.run(async |drive| prepare(context, link, drive).await).await {
-            Err(error) if is_lost(&error) => context.common.lose(member, &error, None),
+            Err(error) if error.is_lost() => context.common.lose(member, &error, None),
             written => written?,
         }
     }

@@ -11,14 +11,13 @@ use csd_store::unwritten;
 use csd_store::{extent, extent_ranges};
 
 use crate::Error;
-use crate::link::is_lost;
 use crate::work::{Common, Done};
 
 /// Lets a member's drive work over these inputs, if it still knows that its blocks are theirs. If
 /// not, and the host can take over, records the drive as lost.
 ///
 /// # Errors
-/// Those of the work; [`DriveError::Corrupt`](csd_store::error::DriveError::Corrupt) if
+/// The errors of the work; [`DriveError::Corrupt`](csd_store::error::DriveError::Corrupt) if
 /// blocks are no longer the inputs'.
 pub(crate) async fn in_own_units(
     common: &Common,
@@ -28,7 +27,7 @@ pub(crate) async fn in_own_units(
 ) -> Result<Done, Error> {
     let link = &common.links[member];
     match link.run(async |drive| check_blocks(inputs, member, drive).await).await {
-        Err(error) if is_lost(&error) || (common.takes_over && error.is_of_piece()) => {
+        Err(error) if error.is_lost() || (common.takes_over && error.is_of_piece()) => {
             common.lose(member, &error, None);
             return Ok(Done::default());
         }
@@ -37,7 +36,7 @@ pub(crate) async fn in_own_units(
     let done = work().await?;
     // Blocks that were given away meanwhile may have held other bytes by then.
     match link.run(async |drive| check_blocks(inputs, member, drive).await).await {
-        Err(error) if !is_lost(&error) => Err(error),
+        Err(error) if !error.is_lost() => Err(error),
         _ => Ok(done),
     }
 }

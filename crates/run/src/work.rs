@@ -14,7 +14,7 @@ use csd_store::object::{Pieces, Progress};
 
 use crate::cores::seconds;
 use crate::ledger::Ledger;
-use crate::link::{Link, is_lost};
+use crate::link::Link;
 use crate::queue::{Queue, Taken};
 use crate::team::Team;
 use crate::{Error, Mode, Share};
@@ -153,7 +153,7 @@ async fn host<W: Work>(work: &Rc<W>) -> Result<(), Error> {
         let Some((ended, taken)) = pending.next().await else { break };
         match ended {
             Ok(done) => elements += done,
-            Err((member, error)) if is_lost(&error) => {
+            Err((member, error)) if error.is_lost() => {
                 work.common().lose(member, &error, Some(&taken))
             }
             Err((_, error)) => {
@@ -190,7 +190,7 @@ pub(crate) async fn worker<W: Work>(
                 done.elements += elements;
                 done.spans.extend(span);
             }
-            Err((of, error)) if is_lost(&error) => {
+            Err((of, error)) if error.is_lost() => {
                 work.common().lose(of, &error, Some(&taken));
                 // The rest is the host's, if it takes over.
                 if work.common().takes_over {
