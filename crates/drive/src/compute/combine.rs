@@ -173,8 +173,7 @@ impl Combining {
             cancel: self.cancel.clone(),
         };
         let added = compute(Class::Execution, job).await;
-        let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the computation panicked");
-        let (sums, bytes, crc) = added.map_err(panicked)??;
+        let (sums, bytes, crc) = added??;
         self.sums = sums;
         Ok((bytes, crc))
     }
@@ -238,8 +237,7 @@ impl Combining {
                 let crc = crc32c::crc32c(&sum);
                 (sum, crc)
             });
-            let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the computation panicked");
-            let (sum, crc) = digest.await.map_err(panicked)?;
+            let (sum, crc) = digest.await?;
             self.check_target(number, crc)?;
             sums.push((number, sum, crc));
         }

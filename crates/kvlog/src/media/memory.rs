@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::sync::RwLock;
 
+use super::Failures;
+
 /// Bytes under one lock.
 const STRIPE_BYTES: usize = 64 << 10;
 
@@ -16,6 +18,7 @@ type Stripe = RwLock<Option<Box<[u8]>>>;
 pub struct Memory {
     stripes: Vec<Stripe>,
     bytes: u64,
+    failures: Failures,
 }
 
 impl std::fmt::Debug for Memory {
@@ -29,7 +32,7 @@ impl Memory {
     pub fn new(bytes: u64) -> Self {
         let count = bytes.div_ceil(STRIPE_BYTES as u64);
         let stripes = (0..count).map(|_| Stripe::default()).collect();
-        Self { stripes, bytes }
+        Self { stripes, bytes, failures: Failures::default() }
     }
 
     /// Returns the size in bytes.
@@ -37,12 +40,18 @@ impl Memory {
         self.bytes
     }
 
+    /// Returns the failures, of which it has none of its own.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
     /// Returns another medium with the same bytes.
     pub fn copied(&self) -> Self {
         let copy = |stripe: &Stripe| {
             RwLock::new(stripe.read().unwrap_or_else(|error| error.into_inner()).clone())
         };
-        Self { stripes: self.stripes.iter().map(copy).collect(), bytes: self.bytes }
+        let stripes = self.stripes.iter().map(copy).collect();
+        Self { stripes, bytes: self.bytes, failures: Failures::default() }
     }
 
     /// Returns the ranges that were written, whole stripes, in order; the rest reads as zeros.
