@@ -21,6 +21,7 @@ mod fused;
 mod golden;
 mod golden_mark;
 mod groups;
+mod headers;
 mod held;
 mod injected;
 mod inside;

@@ -142,6 +142,7 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
     if shared.media().is_volatile() || shared.media().is_read_only() {
         return Ok(());
     }
+    let mut stopped = Ok(());
     for core in 0..core_count() {
         let stop = || async move {
             match core_local::<Core>() {
@@ -150,9 +151,9 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
             }
         };
         // A core that is gone has no open segment that could still be written.
-        call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(()))?;
+        stopped = stopped.and(call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(())));
     }
-    Ok(())
+    stopped
 }
 
 /// Logs that hosts can connect, and the drive's configuration.
