@@ -57,9 +57,9 @@ impl std::fmt::Debug for FileMedia {
 
 impl FileMedia {
     /// Opens `path`, and returns true with it if it is new: a file that did not exist or was empty,
-    /// or has `bytes` bytes and begins with zeros, or a block device that begins with zeros. A new file gets `bytes` bytes, reserved on its
-    /// file system so that a lack of space shows now and not during a write. Of a new device
-    /// `bytes` bytes are used, or all of it if that is 0.
+    /// or has `bytes` bytes and begins with zeros, or a block device that begins with zeros. A new
+    /// file gets `bytes` bytes, reserved on its file system so that a lack of space shows now and
+    /// not during a write. Of a new device `bytes` bytes are used, or all of it if that is 0.
     ///
     /// # Errors
     /// [`Error::Media`] when it cannot be opened, is in use, or has no space; [`Error::Usage`] when
