@@ -174,7 +174,7 @@ impl Medium {
                 return Err(Failure::Io);
             }
             // Direct transfers are whole pages.
-            Some(How::Short) if length > PAGE_BYTES => {
+            Some(How::Short) if length >= 2 * PAGE_BYTES => {
                 let pages = state.cache.draw((length / PAGE_BYTES) as u64 - 1) + 1;
                 length = usize::try_from(pages).expect("fits in memory") * PAGE_BYTES;
             }

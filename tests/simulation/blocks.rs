@@ -128,3 +128,24 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
     };
     change(block, number, &states, known, pair).await
 }
+
+/// Reads a block. Of a write that failed with a status any part may be there.
+pub async fn read(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
+    let block_bytes = u64::from(block.block_bytes());
+    let length = usize::try_from(block_bytes).unwrap();
+    let data = block.read(number * block_bytes, length).await;
+    let data = data.map_err(|error| refused(known, &error))?;
+    for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
+        let state = Some(found.to_vec()).filter(|bytes| bytes.iter().any(|byte| *byte != 0));
+        let is_right = {
+            let mut known = known.borrow_mut();
+            let expected = known.sectors.current(sector).unwrap_or_else(|| vec![0; SECTOR_BYTES]);
+            let is_part = known.goes_on && known.sectors.reconnected(sector, state).is_ok();
+            is_part || expected == found
+        };
+        if !is_right {
+            fail(known, format!("sector {sector}: a running drive returned another content"));
+        }
+    }
+    Ok(())
+}

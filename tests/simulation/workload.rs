@@ -236,7 +236,7 @@ async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
                 let own = worker * BLOCKS_PER_WORKER..(worker + 1) * BLOCKS_PER_WORKER;
                 blocks::work(&block, number, own, &mut dirty, known).await
             }
-            1 | 2 => read(&block, number, block_bytes, known).await,
+            1 | 2 => blocks::read(&block, number, known).await,
             _ => write(&block, number, block_bytes, choice == 4, &mut dirty, known).await,
         };
         if count(known, choice == 0, done).is_err() {
@@ -286,19 +286,6 @@ async fn flush(block: &Block, dirty: &mut Vec<u64>, known: &Shared) -> Result<()
         let mut known = known.borrow_mut();
         let current = known.sectors.current(sector);
         known.sectors.durable(sector, current);
-    }
-    Ok(())
-}
-
-async fn read(block: &Block, number: u64, block_bytes: u64, known: &Shared) -> Result<(), ()> {
-    let length = usize::try_from(block_bytes).unwrap();
-    let data = block.read(number * block_bytes, length).await;
-    let data = data.map_err(|error| refused(known, &error))?;
-    for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
-        let expected = known.borrow().sectors.current(sector);
-        if expected.unwrap_or_else(|| vec![0; SECTOR_BYTES]) != found {
-            fail(known, format!("sector {sector}: a running drive returned another content"));
-        }
     }
     Ok(())
 }
