@@ -164,6 +164,15 @@ impl Kv {
         epochs.close(epochs.current()).await.map_err(|error| error.status(Access::Write))
     }
 
+    /// Makes every change of a namespace durable that has ended. Without a volatile cache of the
+    /// namespace it is.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn flush_namespace(&self, nsid: u16) -> Result<(), Status> {
+        if self.segments.is_uncached(nsid) { Ok(()) } else { self.flush().await }
+    }
+
     /// Stores a value.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ pub use core::{
     random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
 pub use csd_buffer::{ALIGNMENT, Buffer};
-pub use door::{Completions, Door, Hosted, Pending, Unanswered};
+pub use door::{Completions, Door, Hosted, Pending, Unanswered, interruptible};
 pub use endpoint::Endpoint;
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
