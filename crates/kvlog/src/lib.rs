@@ -42,6 +42,7 @@ pub mod service;
 pub mod shard;
 mod shards;
 mod store_newer;
+mod sum;
 mod uncertain_keys;
 mod value;
 pub mod walk;
