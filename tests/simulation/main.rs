@@ -29,6 +29,7 @@ mod limits;
 mod listing;
 mod lives;
 mod long;
+mod longest_poll;
 mod loss;
 mod marked;
 mod memory;

@@ -56,7 +56,10 @@ impl<R: Fn(&Damage)> Owner for PageLists<R> {
         if !is_list(entry) || !List::is_likely(&value) {
             return None;
         }
-        let (cost_ns, end) = (value.len() as u64 / 10, self.core.block.blocks() * u64::from(self.core.block.block_bytes()));
+        let (cost_ns, end) = (
+            value.len() as u64 / 10,
+            self.core.block.blocks() * u64::from(self.core.block.block_bytes()),
+        );
         let parsed = compute_fn(class(), cost_ns, move || {
             let mut list = List::parse(&value).ok()?;
             // Values are compared with the checksums of their records.

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{
-    Completions, Config, CoreId, Door, Hosted, Unanswered, core_id, interruptible, sleep,
-    yield_now,
+    Completions, Config, CoreId, Door, Hosted, Unanswered, core_id, interruptible, sleep, yield_now,
 };
 
 const CORE: CoreId = CoreId(0);

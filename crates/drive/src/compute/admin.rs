@@ -82,12 +82,7 @@ async fn load(shared: &Shared, host: &str, part: Part, data: &[u8]) -> Result<()
 }
 
 /// Logs the outcome of a part; the last one of a program has the program's digest.
-fn log_loaded(
-    shared: &Shared,
-    part: Part,
-    digest: Option<&[u8; 32]>,
-    outcome: Result<(), &str>,
-) {
+fn log_loaded(shared: &Shared, part: Part, digest: Option<&[u8; 32]>, outcome: Result<(), &str>) {
     let mut fields = vec![("index", part.index.to_string()), ("bytes", part.size.to_string())];
     if let Some(digest) = digest {
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -192,7 +192,8 @@ impl Combining {
         let targets: Vec<usize> = (0..task.targets.len()).filter(is_copy).collect();
         let Some((last, others)) = targets.split_last() else { return Ok(()) };
         for target in others {
-            let copied = elsewhere(bytes.len(), move || (Buffer::from_slice(&bytes), bytes)).await?;
+            let copied =
+                elsewhere(bytes.len(), move || (Buffer::from_slice(&bytes), bytes)).await?;
             let copy;
             (copy, bytes) = copied;
             self.store_copy(*target, copy, crc).await?;

@@ -54,7 +54,8 @@ impl Compute {
             (list.pieces, list.sums) = (Vec::new(), Vec::new());
             Ok::<_, Malformed>((list, found))
         });
-        let (list, found) = found.await.map_err(|_| Status::INTERNAL_ERROR)?.map_err(Failure::misuse)?;
+        let (list, found) =
+            found.await.map_err(|_| Status::INTERNAL_ERROR)?.map_err(Failure::misuse)?;
         let Some((piece, sums)) = found else {
             return Ok(Differing { first: NONE, count: 0, bytes: 0 });
         };

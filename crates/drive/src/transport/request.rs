@@ -165,6 +165,7 @@ impl Request {
         for (index, chunk) in data.chunks(PDU_DATA_BYTES_MAX as usize).enumerate() {
             self.link.wait_for_space().await;
             let mut buffer = Buffer::with_room(HEADROOM, chunk.len(), TAILROOM);
+            worked(chunk.len() as u64);
             buffer.copy_from_slice(chunk);
             self.send_data(offset, buffer, index + 1 == count, bare);
             offset += PDU_DATA_BYTES_MAX;

@@ -321,9 +321,11 @@ impl World {
         core.flush_messages();
         core.meter.update(|times| times.turns += 1);
         drop(entered);
-        let longest_poll = &mut self.0.state.borrow_mut().machines[at.machine].longest_poll;
+        let mut state = self.0.state.borrow_mut();
+        let longest_poll = &mut state.machines[at.machine].longest_poll;
         *longest_poll = longest.max(*longest_poll);
-        let ended = self.0.state.borrow_mut().after_turn(at, spent_ns);
+        let ended = state.after_turn(at, spent_ns);
+        drop(state);
         if let Some((core, leftovers)) = ended {
             close(&core);
             drop(leftovers);
