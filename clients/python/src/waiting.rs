@@ -72,7 +72,7 @@ pub(crate) fn at_any_time<T: Ungil + Send>(
 }
 
 thread_local! {
-    /// What the handler of a signal has raised while this thread waited.
+    /// Exception that the handler of a signal has raised while this thread waited.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 

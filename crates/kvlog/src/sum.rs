@@ -1,7 +1,7 @@
 //! [`checksum`]: the CRC-32C of bytes that may be long.
 //!
-//! A sum of a longest value takes a core more than a millisecond, in which it serves nobody else.
-//! So it yields to other tasks regularly.
+//! The sum of a longest value takes more than a millisecond of a core, so it yields to other tasks
+//! regularly.
 
 use csd_reactor::{worked, yield_now};
 

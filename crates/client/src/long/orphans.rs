@@ -91,7 +91,7 @@ impl Session {
     }
 }
 
-/// What a value begins with.
+/// Beginning of a value.
 struct Front {
     manifest: Option<Manifest>,
     /// Length of the whole value.

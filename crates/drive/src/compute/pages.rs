@@ -50,7 +50,7 @@ impl Compute {
         let found = compute_fn(Class::Execution, cost_ns, move || {
             let mut list = List::parse(&list)?;
             let found = list.piece(number).map(|(piece, sums)| (piece, sums.to_vec()));
-            // What is not asked for is freed here, too.
+            // The others are freed here, too.
             (list.pieces, list.sums) = (Vec::new(), Vec::new());
             Ok::<_, Malformed>((list, found))
         });
