@@ -36,6 +36,7 @@ mod marked;
 mod memory;
 mod mistaken;
 mod model;
+mod once;
 mod order;
 mod overwritten;
 mod peers;

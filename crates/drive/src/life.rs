@@ -284,8 +284,8 @@ mod tests {
     #[test]
     fn a_medium_whose_user_ends_is_waited_for_and_the_log_says_so() {
         let (waits, opened) = open_in_use(|user| drop(user.take()));
-        // It was reserved and never formatted: opening got as far as looking at it.
-        assert!(opened.unwrap_err().to_string().contains("not a usable drive"));
+        // It was reserved and never formatted.
+        assert!(opened.unwrap());
         assert_eq!(waits, 1);
     }
 

@@ -201,13 +201,10 @@ impl Request {
         self.finish_data(result);
     }
 
-    /// Answers a command that failed: notes it in the error log and, if the medium is the cause, in
-    /// the drive's health.
+    /// Answers a command that failed: notes it in the error log and, if it met damage, in the
+    /// drive's health.
     pub fn fail(self, status: Status) {
-        // A namespace that a host protects says nothing of the medium.
-        if !self.core.shared.settings.refuses(self.sqe.nsid(), self.sqe.opcode()) {
-            self.core.note_failure(status);
-        }
+        self.core.note_failure(self.sqe.nsid(), status);
         self.refuse(status, 0);
     }
 

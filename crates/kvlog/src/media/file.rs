@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use csd_reactor::{Buffer, DirectAlignment, File, FileOptions};
 
-use super::{HEAD_BYTES, PAGE_BYTES, Returned};
+use super::{Failures, HEAD_BYTES, PAGE_BYTES, Returned};
 use crate::error::{Error, MediaError};
 
 /// Longest piece into which unaligned writes are copied.
@@ -43,6 +43,10 @@ pub struct FileMedia {
     alignment: Option<DirectAlignment>,
     note: Arc<str>,
     read_only: Arc<AtomicBool>,
+    failures: Arc<Failures>,
+    path: Arc<Path>,
+    // True if its file system counts the names of a file.
+    has_names: bool,
 }
 
 impl std::fmt::Debug for FileMedia {
@@ -53,7 +57,7 @@ impl std::fmt::Debug for FileMedia {
 
 impl FileMedia {
     /// Opens `path`, and returns true with it if it is new: a file that did not exist or was empty,
-    /// or a block device that begins with zeros. A new file gets `bytes` bytes, reserved on its
+    /// or has `bytes` bytes and begins with zeros, or a block device that begins with zeros. A new file gets `bytes` bytes, reserved on its
     /// file system so that a lack of space shows now and not during a write. Of a new device
     /// `bytes` bytes are used, or all of it if that is 0.
     ///
@@ -75,7 +79,8 @@ impl FileMedia {
             media.bytes = if is_new && bytes > 0 { bytes } else { length };
             return Ok((media, is_new));
         }
-        if length > 0 {
+        // A first start that did not come to its end leaves reserved zeros.
+        if length > 0 && (length != bytes || !media.is_blank().await?) {
             return Ok((media, false));
         }
         let failed = |source| Error::Media { path: path.to_owned(), source };
@@ -116,9 +121,8 @@ impl FileMedia {
                 Ok((file, alignment)) => {
                     let bytes = file.len().await.map_err(failed)?;
                     let block = alignment.offset_bytes;
-                    let note = format!("direct I/O on, in blocks of {block} bytes").into();
-                    let alignment = Some(alignment);
-                    return Ok(Self { file, bytes, alignment, note, read_only: Arc::default() });
+                    let note = format!("direct I/O on, in blocks of {block} bytes");
+                    return Ok(Self::of(path, file, bytes, Some(alignment), &note));
                 }
                 Err(error) if !is_refusal(&error) => return Err(failed(error)),
                 Err(error) if direct == Direct::On => {
@@ -132,7 +136,63 @@ impl FileMedia {
         }
         let file = File::open(path, &exclusive).await.map_err(failed)?;
         let bytes = file.len().await.map_err(failed)?;
-        Ok(Self { file, bytes, alignment: None, note: note.into(), read_only: Arc::default() })
+        Ok(Self::of(path, file, bytes, None, &note))
+    }
+
+    fn of(
+        path: &Path,
+        file: File,
+        bytes: u64,
+        alignment: Option<DirectAlignment>,
+        note: &str,
+    ) -> Self {
+        let has_names = file.names_and_bytes().is_ok_and(|(names, _)| names > 0);
+        Self {
+            file,
+            bytes,
+            alignment,
+            note: note.into(),
+            read_only: Arc::default(),
+            failures: Arc::default(),
+            path: path.into(),
+            has_names,
+        }
+    }
+
+    /// Returns the failures.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// Returns the path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes no more writes.
+    pub fn refuse_writes(&self) {
+        self.read_only.store(true, Ordering::Release);
+    }
+
+    /// Checks that the file still has a name, and its length. A device is not looked at, because
+    /// its node in the file system says nothing of it.
+    ///
+    /// # Errors
+    /// [`MediaError::Gone`].
+    pub fn check_presence(&self) -> Result<(), MediaError> {
+        if self.file.is_block_device() {
+            return Ok(());
+        }
+        // What cannot be asked tells nothing.
+        let Ok((names, bytes)) = self.file.names_and_bytes() else { return Ok(()) };
+        let what = match () {
+            () if self.has_names && names == 0 => "its file was deleted or replaced".to_owned(),
+            () if bytes < self.bytes => {
+                format!("its file was cut from {} to {bytes} bytes", self.bytes)
+            }
+            () => return Ok(()),
+        };
+        Err(MediaError::Gone(what))
     }
 
     /// Returns the smallest write in bytes; 1 through the page cache.

@@ -16,6 +16,10 @@ use libc::c_int;
 use super::os::check;
 use crate::instant::nanos;
 
+/// Beginning of the error of work for which the system gave no thread.
+pub(crate) const NO_THREAD: &str = "no thread could be started: the limit of processes or threads \
+     is reached (pids.max of the control group, ulimit -u)";
+
 /// Binds the calling thread to one of the CPUs it may use: number `index`, modulo their count.
 pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
     // SAFETY: the sets are live values of the size given, zeroed as CPU_ZERO would.
