@@ -25,7 +25,7 @@ fn any_read_of_any_write_is_right_with_and_without_direct_io() {
         on_core(move || async move {
             let folder = folder();
             let (media, is_new) =
-                FileMedia::open(&folder.path().join("m"), BYTES, direct).await.unwrap();
+                FileMedia::open(&folder.path().join("m"), BYTES, direct, &|_| ()).await.unwrap();
             assert!(is_new && media.bytes() == BYTES);
             if direct == Direct::Auto && media.write_unit() == 1 {
                 eprintln!("SKIPPED: no direct I/O here: {}", media.note());
@@ -81,7 +81,7 @@ fn a_part_of_a_block_is_never_written_past_the_cache() {
     on_core(|| async {
         let folder = folder();
         let (media, _) =
-            FileMedia::open(&folder.path().join("m"), BYTES, Direct::Auto).await.unwrap();
+            FileMedia::open(&folder.path().join("m"), BYTES, Direct::Auto, &|_| ()).await.unwrap();
         if media.write_unit() == 1 {
             return eprintln!("SKIPPED: no direct I/O here: {}", media.note());
         }
@@ -95,13 +95,14 @@ fn a_medium_has_one_user() {
     on_core(|| async {
         let folder = folder();
         let path = folder.path().join("m");
-        let (first, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
-        let busy = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap_err().to_string();
+        let (first, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        let busy =
+            FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap_err().to_string();
         assert!(busy.contains("in use"), "{busy}");
         let busy = FileMedia::open_read_only(&path).await.unwrap_err().to_string();
         assert!(busy.contains("in use"), "{busy}");
         drop(first);
-        assert!(!FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap().1);
+        assert!(!FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap().1);
     });
 }
 
@@ -113,9 +114,10 @@ fn where_direct_io_is_refused_it_is_said() {
     };
     let path = folder.path().join("m");
     on_core(move || async move {
-        let refused = FileMedia::open(&path, BYTES, Direct::On).await.unwrap_err().to_string();
+        let refused =
+            FileMedia::open(&path, BYTES, Direct::On, &|_| ()).await.unwrap_err().to_string();
         assert!(refused.contains("refuses direct I/O") && refused.contains("--direct auto"));
-        let (media, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (media, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         assert_eq!(media.note(), "direct I/O off: the file system refuses it");
         media.write(100, vec![Buffer::from_slice(b"any")]).await.0.unwrap();
     });

@@ -8,6 +8,7 @@ mod device;
 mod faulty;
 mod file;
 mod memory;
+mod reserve;
 mod sync;
 mod volatile;
 
@@ -15,6 +16,7 @@ pub use device::require_device;
 pub use faulty::{FaultConfig, Faulty, Injected};
 pub use file::{Direct, FileMedia};
 pub use memory::Memory;
+pub use reserve::OnZeros;
 pub use sync::Syncer;
 pub use volatile::{Losses, TORN_BYTES, Volatile, VolatileConfig};
 
