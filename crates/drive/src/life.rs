@@ -52,9 +52,9 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         Superblock::plan(config.size_bytes, split, [0; 16])?;
     }
     let bytes = config.size_bytes;
-    let on_zeros = |written| log_zeros(&config.log, written, bytes);
+    let on_zeros = &|written| log_zeros(&config.log, written, bytes);
     let open = |direct| {
-        wait_until_free(&config.log, move || FileMedia::open(path, bytes, direct, &on_zeros))
+        wait_until_free(&config.log, move || FileMedia::open(path, bytes, direct, on_zeros))
     };
     let (file, is_new) = open(config.direct).await?;
     let block_bytes = match is_new {
