@@ -58,8 +58,8 @@ pub struct Candidate {
 /// Records that are moved together.
 #[derive(Default)]
 struct Batch {
-    // With their commit numbers.
-    records: Vec<(EntryKey, Location, u64, Option<Vec<Buffer>>)>,
+    // With the commit numbers and checksums of their records.
+    records: Vec<(EntryKey, Location, (u64, u32), Option<Vec<Buffer>>)>,
     bytes: u64,
 }
 
@@ -167,7 +167,8 @@ impl Shard {
                 return Ok(());
             }
             batch.bytes += from.footprint();
-            batch.records.push((record.key, from, record.commit, value));
+            let known = (record.commit, record.value_checksum);
+            batch.records.push((record.key, from, known, value));
         }
         self.move_all(batch).await
     }
@@ -187,9 +188,9 @@ impl Shard {
             return Ok(());
         }
         let outcome = Outcome::of(batch.records.len());
-        self.enqueue(batch.records.into_iter().map(|(key, from, commit, value)| {
+        self.enqueue(batch.records.into_iter().map(|(key, from, (commit, checksum), value)| {
             let change = Change::Move { key, from, commit };
-            Append::new(change, value, &outcome)
+            Append::new(change, (value, checksum), &outcome)
         }));
         outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }
