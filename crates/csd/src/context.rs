@@ -1,8 +1,9 @@
 //! State that every command needs: global options, the array file, and a core connected to the
 //! array.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use csd_client::{load_secrets, machine_nqn};
@@ -17,6 +18,15 @@ use crate::runtime::runtime;
 
 /// Timeout of connecting with authentication.
 const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Damage of the catalogue that this process has met, in words.
+static DAMAGE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Returns damage of the catalogue that the commands on arrays have met so far: warnings of
+/// whatever was done.
+pub(crate) fn damage_met() -> Vec<String> {
+    DAMAGE.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
 
 /// The global options.
 pub(crate) struct Context {
@@ -142,6 +152,7 @@ pub(crate) fn with_plan<T: Send + 'static>(
     let done = csd_reactor::block_on(&runtime(), move || async move {
         let array = Array::connect(&plan, &options).await;
         let done = command(&array).await;
+        DAMAGE.lock().unwrap_or_else(PoisonError::into_inner).extend(array.damage_met());
         array.disconnect().await;
         done
     });

@@ -79,7 +79,11 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let (command, style) = (cli.command.words(), style(&cli));
-    report::finish(&command, dispatch(cli), style)
+    let done = dispatch(cli).map(|mut report| {
+        context::damage_met().into_iter().for_each(|warning| report.warn(warning));
+        report
+    });
+    report::finish(&command, done, style)
 }
 
 fn style(cli: &Cli) -> Style {

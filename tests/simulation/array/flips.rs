@@ -285,7 +285,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
             continue;
         }
         let of_repair = no_limits(repair::On::default());
-        repair::repair(array, std::slice::from_ref(&entry), &of_repair).await.ok()?;
+        repair::repair(array, std::slice::from_ref(&entry), &of_repair).await;
         scrub::mark_repaired(array, &entry, &mut bad, &limits).await.ok()?;
         scrub::replace_page_lists(array, &entry, &mut bad, &limits).await.ok()?;
         let is_target = |bad: &&Bad| flipped.iter().any(|target| is_of(bad, target));

@@ -11,6 +11,7 @@
 //! folder are written or deleted ([`csd_store::array::ArrayFolder`]). The array file names every
 //! process that was started and still runs.
 
+mod accept;
 mod add;
 mod down;
 pub(crate) mod lock;

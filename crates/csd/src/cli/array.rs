@@ -89,10 +89,18 @@ Examples:
     /// it. The objects' data is not copied. Others may go on using the array meanwhile.
     ///
     /// A drive that is named and votes has damaged copies of names mended.
+    ///
+    /// After most drives were emptied, too few are left that know the names. --accept goes on with
+    /// what those know that vote: names and changes that only the others knew are lost, and a
+    /// removed name may come back. Likewise --accept-name takes the highest sound copy of a name
+    /// whose other copies are damaged. Both need all drives up, and no other host may write
+    /// meanwhile.
     #[command(after_help = "\
 Examples:
-  csd array rebuild         # every drive that does not vote
-  csd array rebuild d3")]
+  csd array rebuild                         every drive that does not vote
+  csd array rebuild d3
+  csd array rebuild --accept                from the drives that vote, however few
+  csd array rebuild --accept-name prices    one name, as its highest sound copy says")]
     Rebuild(Rebuild),
     /// Stop the drives that `csd array up` started
     ///
@@ -244,8 +252,14 @@ pub(crate) enum Media {
 #[derive(Args, Debug)]
 pub(crate) struct Rebuild {
     /// Drives, by name [default: all that do not vote]
-    #[arg(value_name = "DRIVE")]
+    #[arg(value_name = "DRIVE", conflicts_with = "accept_name")]
     pub(crate) drives: Vec<String>,
+    /// Take for true what the drives know that vote, however few they are; the rest is lost
+    #[arg(long, conflicts_with = "accept_name")]
+    pub(crate) accept: bool,
+    /// Take for true the highest sound copy of this name; later changes of it are lost
+    #[arg(long, value_name = "NAME")]
+    pub(crate) accept_name: Vec<String>,
 }
 
 /// Options of `csd array down`.

@@ -27,7 +27,7 @@ pub(crate) mod ways;
 pub(crate) use array::{Add, Array, Down, Media, Rebalance, Rebuild, Remove, Replace, Up};
 pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
-pub(crate) use object::{Get, Ls, Names, On, Protect, Put, Stat};
+pub(crate) use object::{Get, Ls, On, Protect, Put, Rm, Stat};
 pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
@@ -124,7 +124,7 @@ pub(crate) enum Command {
     /// Protect an object against the loss of drives, by an erasure code
     Protect(Protect),
     /// Remove objects
-    Rm(Names),
+    Rm(Rm),
     /// Let the drives check the chunks of objects where they are
     ///
     /// Each drive reads its chunks and compares them with the checksums that the catalogue holds;

@@ -214,10 +214,14 @@ pub(crate) struct Ls {
     pub(crate) all: bool,
 }
 
-/// Names of objects.
+/// Options of `csd rm`.
 #[derive(Args, Debug)]
-pub(crate) struct Names {
+pub(crate) struct Rm {
     /// Names of the objects
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
+    /// Drop names of which too few copies are sound, whatever they stand for; or what stands under
+    /// a key that a warning names. Every drive must be up, and no other host may write meanwhile
+    #[arg(long)]
+    pub(crate) damaged: bool,
 }

@@ -71,6 +71,8 @@ pub struct Array {
     registered: Cell<usize>,
     /// Drives that have lost their vote on this connection.
     silenced: RefCell<BTreeSet<DriveIndex>>,
+    /// Damaged copies of names that were met, in words.
+    damage: Rc<RefCell<BTreeSet<String>>>,
 }
 
 /// Guards against wrong answers. Tests switch one off to show that it is needed.
@@ -171,7 +173,8 @@ impl Array {
         }
         let (registered, silenced) = (Cell::new(0), RefCell::default());
         let (patience, uuid, guards, is_new) = (PATIENCE, plan.uuid, GUARDED, false);
-        Self { slots, patience, uuid, guards, is_new, registered, silenced }
+        let damage = Rc::default();
+        Self { slots, patience, uuid, guards, is_new, registered, silenced, damage }
     }
 
     /// Sets the time that a writer of a name waits for another writer that has begun to change it,
@@ -211,9 +214,9 @@ impl Array {
     }
 
     fn of(&self, slots: Vec<DriveSlot>) -> Self {
-        let silenced = self.silenced.clone();
+        let (silenced, damage) = (self.silenced.clone(), Rc::clone(&self.damage));
         let (patience, uuid, guards, is_new) = (self.patience, self.uuid, self.guards, self.is_new);
-        Self { slots, patience, uuid, guards, is_new, registered: Cell::new(0), silenced }
+        Self { slots, patience, uuid, guards, is_new, registered: Cell::new(0), silenced, damage }
     }
 
     /// Returns the guards in force.
@@ -311,6 +314,17 @@ impl Array {
                 }
             })
             .collect()
+    }
+
+    /// Notes damage of the catalogue that was met and kept nobody from the work.
+    pub(crate) fn note_damage(&self, words: String) {
+        self.damage.borrow_mut().insert(words);
+    }
+
+    /// Returns the damage of the catalogue that was met so far, each with what to do about it.
+    #[must_use]
+    pub fn damage_met(&self) -> Vec<String> {
+        self.damage.borrow().iter().cloned().collect()
     }
 
     /// Checks that a majority is up and votes, which writers need.

@@ -91,10 +91,9 @@ pub struct Limits {
 
 /// Repairs these objects, of which those without protection are only looked for.
 ///
-/// # Errors
-/// Those of the catalogue. A drive that is down, fails or is full is no error: its pieces are
-/// missing.
-pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Result<Repaired, Error> {
+/// A drive that is down, fails or is full is no error: its pieces are missing. An object that cannot
+/// be repaired keeps no other one from it ([`Repaired::failed`]).
+pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Repaired {
     match limits.on {
         On::Drives => repair_by(array, entries, limits, ByDrives::default()).await,
         On::Host => repair_by(array, entries, limits, ByHost).await,
@@ -106,27 +105,29 @@ async fn repair_by<M: Mover + 'static>(
     entries: &[Entry],
     limits: &Limits,
     mover: M,
-) -> Result<Repaired, Error> {
+) -> Repaired {
     let fleet = Rc::new(Fleet::new(array, limits.bytes_per_s));
     let crossed_bytes = fleet.crossed_bytes();
     let (mover, kept, found) = (Rc::new(mover), BTreeMap::new(), Repaired::default());
     let begun = now();
     let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found, begun };
-    let work = repair.survey(entries).await?;
+    let work = repair.survey(entries).await;
     for ((_, name), (id, stripes)) in work {
         if !limits.stop.get() {
-            repair.rebuild(&name, id, &stripes).await?;
+            let done = repair.rebuild(&name, id, &stripes).await;
+            repair.note(&name, done);
         }
     }
     for entry in entries {
         if !limits.stop.get() {
-            repair.finish(&entry.name).await?;
+            let done = repair.finish(&entry.name).await;
+            repair.note(&entry.name, done);
         }
     }
     repair.found.away = repair.fleet.away().await;
     repair.found.crossed_bytes = repair.fleet.crossed_bytes() - crossed_bytes;
     repair.found.is_interrupted = limits.stop.get();
-    Ok(repair.found)
+    repair.found
 }
 
 /// Stripes to rebuild of an object, by their redundancy and its name.
@@ -146,12 +147,13 @@ struct Repair<'a, M> {
 
 impl<M: Mover + 'static> Repair<'_, M> {
     /// Looks for the names of all pieces.
-    async fn survey(&mut self, entries: &[Entry]) -> Result<Work, Error> {
+    async fn survey(&mut self, entries: &[Entry]) -> Work {
         let (mut work, mut total) = (Work::new(), 0);
         for entry in entries {
             let known = KnownPieces::read(&self.fleet, entry).await;
             let Some(subject) = Subject::new(&self.fleet, entry, &known) else {
-                self.look_at_unprotected(entry, &known).await?;
+                let looked = self.look_at_unprotected(entry, &known).await;
+                self.note(&entry.name, looked);
                 continue;
             };
             total += subject.bytes_of_all();
@@ -161,7 +163,16 @@ impl<M: Mover + 'static> Repair<'_, M> {
             }
         }
         (self.limits.total)(total);
-        Ok(work)
+        work
+    }
+
+    /// Notes why an object could not be repaired, once; the others can.
+    fn note(&mut self, name: &str, done: Result<(), Error>) {
+        if let Err(error) = done
+            && self.found.failed.iter().all(|(other, _)| other != name)
+        {
+            self.found.failed.push((name.to_owned(), error.to_string()));
+        }
     }
 
     /// Notes which chunks of an object without protection are not there.
