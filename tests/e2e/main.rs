@@ -59,6 +59,7 @@
 //!   made
 //! - [`soak`]: all of that under load
 //! - [`encode_in_drives`]: parity that drives compute
+//! - [`ended_commands`]: commands that are killed leave nothing running
 //! - [`concurrent_writers`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by a proxy
 
@@ -78,6 +79,7 @@ mod concurrent_writers;
 mod damaged_names;
 mod drive_status;
 mod encode_in_drives;
+mod ended_commands;
 mod failures;
 mod growth;
 mod json;
