@@ -93,7 +93,7 @@ fn style(cli: &Cli) -> Style {
 
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
     let style = style(&cli);
-    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, style);
+    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, cli.timeout, style);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),

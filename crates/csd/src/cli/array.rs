@@ -35,16 +35,24 @@ Examples:
   csd array add --drives 2
   csd array add nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d7")]
     Add(Add),
-    /// Put a new drive into the place of another one, and rebuild what it held
+    /// Put a new drive into the place of another one, with what it held
     ///
-    /// The new drive is one that serves at a URL, or a new one on this machine. It gets the names
-    /// and a vote, then all objects are repaired, as `csd repair` does. The former drive is stopped
-    /// if it is on this machine; its medium is kept. A drive that holds data of another array is
-    /// refused, and so is a replacement by which objects would lose bytes.
+    /// The new drive is one that serves at a URL, or a new one on this machine. If the former drive
+    /// answers, every piece is copied from it and compared with its digest before the new one takes
+    /// its place; others may go on using the array meanwhile. If it does not, its medium is read if
+    /// that is here, even a damaged one. What cannot be copied is computed from the other drives.
+    /// Without the former drive all pieces of the others are read first, and a replacement by which
+    /// objects would lose bytes is refused.
+    ///
+    /// Then the new drive gets the names and a vote, and all objects are repaired, as `csd repair`
+    /// does. The former drive is stopped if it is on this machine; its medium is kept, and can be
+    /// taken back with --medium, or with --url where it serves. A drive that holds data of another
+    /// array is refused. An interrupted command leaves the array as it was.
     #[command(after_help = "\
 Examples:
   csd array replace d3
-  csd array replace d3 --url nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d3")]
+  csd array replace d3 --url nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d3
+  csd array replace d3 --medium csd-array/d3.media    take back a medium that was kept")]
     Replace(Replace),
     /// Move objects that do not lie on all drives to all of them
     ///
@@ -199,6 +207,9 @@ pub(crate) struct Replace {
     /// this machine]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// A medium in the array's folder that this place had before; what it still has is used
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "size", "media"])]
+    pub(crate) medium: Option<PathBuf>,
     /// Size of the new drive's media [default: as the drive before, or the array's last one here]
     #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "url")]
     pub(crate) size: Option<u64>,
@@ -208,8 +219,7 @@ pub(crate) struct Replace {
     /// Replace it although objects lose bytes by that
     #[arg(long)]
     pub(crate) lossy: bool,
-    /// Bytes that each drive reads or writes in a second for the repair, such as 50M [default: no
-    /// limit]
+    /// Bytes that each drive reads or writes in a second, such as 50M [default: no limit]
     #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
     pub(crate) rate: Option<u64>,
 }

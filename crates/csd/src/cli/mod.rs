@@ -33,6 +33,7 @@ pub(crate) use secret::{NewSecret, SecretCommand};
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, value_parser};
@@ -65,6 +66,13 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "NQN")]
     #[arg(value_parser = parse_nqn)]
     pub(crate) host_nqn: Option<String>,
+    /// Longest wait for an answer of a drive, seconds
+    ///
+    /// A drive whose machine accepts no connection within 5 s is down. A read for which a drive is
+    /// needed tries it a second time, and waits as long again.
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", default_value = "30")]
+    #[arg(value_parser = parse_timeout)]
+    pub(crate) timeout: Duration,
     /// Print one JSON object {schema, command, result, warnings} instead of text
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
@@ -76,6 +84,18 @@ pub(crate) struct Cli {
     pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Longest `--timeout`, seconds: an hour.
+const TIMEOUT_S_MAX: f64 = 3600.0;
+
+/// Parses a positive number of seconds.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "no number of seconds".to_owned())?;
+    match seconds > 0.0 && seconds <= TIMEOUT_S_MAX {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err(format!("a number of seconds above 0, at most {TIMEOUT_S_MAX}")),
+    }
 }
 
 /// Help heading of the options that most commands take.

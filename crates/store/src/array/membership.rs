@@ -277,6 +277,8 @@ pub(crate) enum Origin {
     /// It stood in its place before, and has an older or damaged record of that; or a rebuild
     /// was interrupted between its own record and those of the others.
     Own,
+    /// It stood in its place before another drive took that: its medium was kept.
+    Former,
     /// It has no record of any array.
     Unknown,
     /// It belongs to another array, or to another place.
@@ -296,10 +298,8 @@ pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error
     Ok(match read_lives(drive).await? {
         Held::None => Origin::Unknown,
         Held::Damaged if is_same => Origin::Own,
-        Held::Whole(lives)
-            if is_own(&lives) && lives.array == roster.array && lives.slot == drive.index =>
-        {
-            Origin::Own
+        Held::Whole(lives) if lives.array == roster.array && lives.slot == drive.index => {
+            if is_own(&lives) { Origin::Own } else { Origin::Former }
         }
         Held::Damaged | Held::Whole(_) => Origin::Foreign,
     })

@@ -214,7 +214,7 @@ async fn require_unused(
         }
     }
     match membership::origin(old, drive).await? {
-        Origin::Foreign => used("a place in the catalogue"),
+        Origin::Former | Origin::Foreign => used("a place in the catalogue"),
         Origin::Own | Origin::Unknown => Ok(()),
     }
 }

@@ -88,7 +88,7 @@ async fn rebuild_from(
     }
     // An unknown drive may hold what an interrupted rebuild has left, and nothing else.
     let is_foreign = match origin {
-        Origin::Own => false,
+        Origin::Own | Origin::Former => false,
         Origin::Unknown => super::keys(&drive).await?.iter().any(|key| !names.contains(key)),
         Origin::Foreign => true,
     };
@@ -135,17 +135,19 @@ async fn rebuild_from(
 }
 
 /// Checks that the drive with this index may take that place: it stood there before, or it holds
-/// nothing, or what an interrupted repair has stored there.
+/// nothing, or what an interrupted repair has stored there. Returns true if it has a medium from
+/// before another drive took the place.
 ///
 /// # Errors
 /// [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or
 /// too few other drives vote; a failed command.
-pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<(), Error> {
+pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<bool, Error> {
     let drive = Rc::clone(array.drive(index)?);
     let others = array.without_vote(index);
     others.require(array.quorum().witnesses())?;
-    let is_vacant = match membership::origin(&others, &drive).await? {
-        Origin::Own => true,
+    let origin = membership::origin(&others, &drive).await?;
+    let is_vacant = match origin {
+        Origin::Own | Origin::Former => true,
         Origin::Foreign => false,
         Origin::Unknown => {
             let mut names = BTreeSet::new();
@@ -160,7 +162,7 @@ pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<(), Error>
         }
     };
     if is_vacant {
-        Ok(())
+        Ok(origin == Origin::Former)
     } else {
         Err(Error::Drive(DriveError::Foreign { drive: drive.name.clone() }))
     }

@@ -22,6 +22,7 @@ mod change_entry;
 mod check;
 mod endangered;
 mod fleet;
+mod hand_over;
 mod known_pieces;
 mod mover;
 mod page_lists;
@@ -53,6 +54,7 @@ use mover::{ByHost, Mover};
 use subject::{PieceState, Subject};
 
 pub use endangered::endangered;
+pub use hand_over::{HandedOver, hand_over};
 pub use report::{Lost, Missing, Repaired};
 
 /// Bytes of stripes that are rebuilt at once, unless one stripe is longer.
@@ -266,29 +268,12 @@ impl<M: Mover + 'static> Repair<'_, M> {
     }
 
     fn checks(&self, subject: &Subject) -> Checks {
-        let compares = self.array.guards().digests;
-        Checks { page_bytes: subject.entry.chunk_bytes, compares }
+        checks_of(self.array, subject)
     }
 
     /// Lets all drives check their pieces at once.
     async fn check(&self, subject: &Rc<Subject>) {
-        let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
-        for (stripe, number) in subject.all() {
-            if subject.state(stripe, number) == PieceState::Unknown {
-                by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
-            }
-        }
-        let begin = |(index, pieces): (DriveIndex, Vec<(u32, usize)>)| {
-            let (fleet, subject) = (Rc::clone(&self.fleet), Rc::clone(subject));
-            let (checks, limits) = (self.checks(&subject), self.limits.clone());
-            spawn(Class::Foreground, async move {
-                check_drive(&fleet, &subject, checks, (index, &pieces), &limits).await;
-            })
-        };
-        let checking: Vec<JoinHandle<()>> = by_drive.into_iter().map(begin).collect();
-        for done in checking {
-            done.await;
-        }
+        check_all(&self.fleet, subject, self.checks(subject), &self.limits).await;
     }
 
     /// Revises the entry of an object that was worked on. If the object is gone, deletes what was
@@ -328,6 +313,31 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 self.fleet.lose(index, &error);
             }
         }
+    }
+}
+
+/// Returns how the pieces of an object are checked.
+fn checks_of(array: &Array, subject: &Subject) -> Checks {
+    Checks { page_bytes: subject.entry.chunk_bytes, compares: array.guards().digests }
+}
+
+/// Lets all drives check their pieces of an object that were not read yet, at once.
+async fn check_all(fleet: &Rc<Fleet>, subject: &Rc<Subject>, checks: Checks, limits: &Limits) {
+    let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
+    for (stripe, number) in subject.all() {
+        if subject.state(stripe, number) == PieceState::Unknown {
+            by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
+        }
+    }
+    let begin = |(index, pieces): (DriveIndex, Vec<(u32, usize)>)| {
+        let (fleet, subject, limits) = (Rc::clone(fleet), Rc::clone(subject), limits.clone());
+        spawn(Class::Foreground, async move {
+            check_drive(&fleet, &subject, checks, (index, &pieces), &limits).await;
+        })
+    };
+    let checking: Vec<JoinHandle<()>> = by_drive.into_iter().map(begin).collect();
+    for done in checking {
+        done.await;
     }
 }
 
