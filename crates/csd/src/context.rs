@@ -87,7 +87,7 @@ impl Context {
             connect_timeout: self.timeout,
             command_timeout: self.timeout,
             // A drive that is stopped for as long must not take this host for gone.
-            keep_alive: defaults.keep_alive.max(self.timeout),
+            keep_alive: defaults.keep_alive.max(self.timeout * 2),
             ..defaults
         })
     }

@@ -54,7 +54,7 @@ impl Counts {
 }
 
 fn options(reach_timeout: Duration) -> Options {
-    let (connect_timeout, command_timeout, keep_alive) = (TIMEOUT, TIMEOUT, TIMEOUT);
+    let (connect_timeout, command_timeout, keep_alive) = (TIMEOUT, TIMEOUT, TIMEOUT * 2);
     Options { reach_timeout, connect_timeout, command_timeout, keep_alive, ..Options::default() }
 }
 
