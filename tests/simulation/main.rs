@@ -29,6 +29,7 @@ mod limits;
 mod listing;
 mod lives;
 mod long;
+mod long_reads;
 mod loss;
 mod marked;
 mod memory;
