@@ -12,8 +12,8 @@ use rustix::process::Signal;
 
 use crate::cache::SEGMENT_MAGIC;
 use crate::drive::Drive;
+use crate::faults::Faults;
 use crate::harness::signal;
-use crate::medium::Faults;
 use crate::workload::{Known, Load, read_back, work_until_lost};
 use crate::{asked, can_run, on_host, say, seeded};
 

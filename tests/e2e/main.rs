@@ -59,6 +59,7 @@
 //!   made
 //! - [`soak`]: all of that under load
 //! - [`encode_in_drives`]: parity that drives compute
+//! - [`ended_commands`]: commands that are killed leave nothing running
 //! - [`concurrent_writers`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by a proxy
 
@@ -77,6 +78,7 @@ mod characterize_drives;
 mod concurrent_writers;
 mod drive_status;
 mod encode_in_drives;
+mod ended_commands;
 mod failures;
 mod growth;
 mod json;

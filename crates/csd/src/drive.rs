@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::cli::program::Allowed;
 use crate::cli::{Serve, parse_nqn};
 use crate::context::Context;
+use crate::group_shares::GroupShares;
 use crate::log;
 use crate::log_file::LogFile;
 use crate::report::{self, Failure, Report};
@@ -38,6 +39,9 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         let cannot = |error| Failure::run(format!("cannot lead a session: {error}"));
         csd_reactor::lead_session().map_err(cannot)?;
     }
+    if let Some(parent) = options.parent {
+        csd_reactor::end_with_parent(parent).map_err(Failure::run)?;
+    }
     let access = access(options, context)?;
     let named = !access.hosts.is_empty() || !access.secrets.is_empty();
     let beyond = options.listen.0.iter().find(|address| !address.ip().is_loopback());
@@ -47,7 +51,11 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
              --secrets, --allow or --allow-any-host"
         )));
     }
-    let host_limits = host_limits(options)?;
+    let shares = GroupShares::of_this_process(options.tuning.cores);
+    if let Some(shares) = &shares {
+        report::print_error(&format!("note: {}", shares.text(&options.tuning)));
+    }
+    let host_limits = host_limits(options, shares.as_ref())?;
     let target: Box<dyn Write + Send> = match &options.log_file {
         None => Box::new(std::io::stderr()),
         Some(path) => Box::new(
@@ -70,7 +78,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         kv_percent: options.tuning.kv.unwrap_or(KV_PERCENT),
         reserve_percent: options.tuning.reserve,
         block_bytes: options.tuning.block,
-        resources: resources(options)?,
+        resources: resources(options, shares.as_ref())?,
         cores: options.tuning.cores.into(),
         backend: options.tuning.backend,
         spin_us: options.tuning.spin,
@@ -102,8 +110,9 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
 
 /// Returns the limits for connections and transfer memory. Raises the process's limit of
 /// descriptors accordingly.
-fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
-    let transfer_memory_bytes = options.tuning.transfer_memory.unwrap_or(0);
+fn host_limits(options: &Serve, shares: Option<&GroupShares>) -> Result<HostLimits, Failure> {
+    let usual = shares.map_or(0, |shares| shares.transfer_bytes);
+    let transfer_memory_bytes = options.tuning.transfer_memory.unwrap_or(usual);
     if options
         .tuning
         .transfer_memory
@@ -178,7 +187,7 @@ fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
 }
 
 /// Returns the drive's resources other than its medium.
-fn resources(options: &Serve) -> Result<Resources, Failure> {
+fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources, Failure> {
     let programs = &options.tuning.programs;
     let mut digests = Vec::new();
     let mut any = programs.allow_program.is_empty()
@@ -193,7 +202,7 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
         expose: options.expose.into(),
         mdts: options.transfer_max,
         kv_index: options.tuning.kv_index.into(),
-        index_memory_bytes: options.tuning.index_memory,
+        index_memory_bytes: options.tuning.index_memory.or(shares.map(|shares| shares.index_bytes)),
         volatile_cache: options.tuning.volatile_cache,
         memory_bytes: options.tuning.memory,
         engines: engines()?,

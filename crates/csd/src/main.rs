@@ -38,6 +38,7 @@ mod edges;
 mod escape;
 mod generate;
 mod get;
+mod group_shares;
 mod kv;
 mod log;
 mod log_file;

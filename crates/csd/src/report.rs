@@ -166,10 +166,10 @@ impl From<csd_client::SettingsError> for Failure {
 
 impl From<csd_client::Error> for Failure {
     fn from(error: csd_client::Error) -> Self {
-        use csd_client::Error::{Drive, KeyLength, NoNamespace, Settings};
+        use csd_client::Error::{Drive, KeyLength, NoNamespace, PieceKey, Settings};
         let usage = match &error {
             Settings(error) => error.usage,
-            KeyLength(_) | NoNamespace { .. } => true,
+            KeyLength(_) | PieceKey | NoNamespace { .. } => true,
             Drive(
                 csd_initiator::Error::BadAddress { .. } | csd_initiator::Error::Misuse { .. },
             ) => true,

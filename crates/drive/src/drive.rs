@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use csd_kernels::program::Limits;
 use csd_kvlog::Kv;
 use csd_kvlog::epochs::Epochs;
-use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
+use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock, UUID_OFFSET};
 use csd_kvlog::mark::Mark;
 use csd_kvlog::media::{Media, Syncer};
 use csd_kvlog::recover::by_mark;
@@ -27,6 +27,7 @@ use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
 use crate::describe;
 use crate::error::Error;
+use crate::health;
 use crate::limits::MDTS;
 use crate::log::Log;
 use crate::metrics::{CoreMetrics, Metrics};
@@ -194,7 +195,9 @@ pub async fn open(
     if media.is_read_only() {
         segments.salvage();
     }
+    media.failures().tell(health::failed);
     let (syncer, settings) = (Syncer::new(media.clone()), Settings::open(&media, uuid).await?);
+    syncer.expect(UUID_OFFSET, uuid);
     let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;
     settings.apply(&segments);
     let subsystem = describe::subsystem(nqn, &superblock, &segments, resources);

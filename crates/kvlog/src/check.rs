@@ -154,7 +154,7 @@ impl Checker<'_> {
             let own: Vec<Found> = own.copied().collect();
             self.report.shards[shard as usize].segments =
                 u32::try_from(own.len()).expect("segments are counted with 32 bits");
-            if let Err(text) = check_seals(&own) {
+            if let Err(text) = check_seals(&own, &self.segments) {
                 self.damaged(Some(shard), text);
             }
             for segment in &own {

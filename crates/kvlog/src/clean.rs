@@ -18,7 +18,7 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use crate::error::Access;
+use crate::error::{Access, MediaError};
 use crate::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
 use crate::shard::{Append, Change, Location, Outcome, Segment, Shard};
 use crate::walk::{Step, Until, Walk};
@@ -57,8 +57,8 @@ pub struct Candidate {
 /// Records that are moved together.
 #[derive(Default)]
 struct Batch {
-    // With their commit numbers.
-    records: Vec<(EntryKey, Location, u64, Option<Vec<Buffer>>)>,
+    // With the commit numbers and checksums of their records.
+    records: Vec<(EntryKey, Location, (u64, u32), Option<Vec<Buffer>>)>,
     bytes: u64,
 }
 
@@ -124,7 +124,7 @@ impl Shard {
             // The segment is empty now: a cleaning after the last read frees it.
             return Ok(Cleaned::Busy);
         }
-        self.free(number).await?;
+        self.free(number).await.map_err(|error| error.status(Access::Write))?;
         Ok(Cleaned::Done { bytes })
     }
 
@@ -166,7 +166,8 @@ impl Shard {
                 return Ok(());
             }
             batch.bytes += from.footprint();
-            batch.records.push((record.key, from, record.commit, value));
+            let known = (record.commit, record.value_checksum);
+            batch.records.push((record.key, from, known, value));
         }
         self.move_all(batch).await
     }
@@ -186,22 +187,26 @@ impl Shard {
             return Ok(());
         }
         let outcome = Outcome::of(batch.records.len());
-        self.enqueue(batch.records.into_iter().map(|(key, from, commit, value)| {
+        self.enqueue(batch.records.into_iter().map(|(key, from, (commit, checksum), value)| {
             let change = Change::Move { key, from, commit };
-            Append::new(change, value, &outcome)
+            Append::new(change, (value, checksum), &outcome)
         }));
         outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }
 
-    async fn free(&self, number: u32) -> Result<(), Status> {
-        let gone = async {
-            // Records that were moved, and those that superseded others here.
-            self.close_written().await?;
-            self.remove_stop_seal().await?;
-            self.write_pages(self.segments.at(number, 0), &[]).await?;
-            self.syncer.sync().await
-        };
-        gone.await.map_err(|error| error.status(Access::Write))?;
+    /// Frees a segment without current records and readers.
+    ///
+    /// # Errors
+    /// When the medium fails: the segment may be free there, and a later call tries again.
+    pub(crate) async fn free(&self, number: u32) -> Result<(), MediaError> {
+        // Records that were moved, and those that superseded others here.
+        self.close_written().await?;
+        self.remove_stop_seal().await?;
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&number) {
+            segment.freeing = true;
+        }
+        self.write_pages(self.segments.at(number, 0), &[]).await?;
+        self.syncer.sync().await?;
         self.owned.borrow_mut().remove(&number);
         self.segments.give_cleaned(number);
         Ok(())

@@ -13,6 +13,8 @@ use crate::record::RECORDS_OFFSET;
 
 pub use crate::media::{HEAD_BYTES, PAGE_BYTES};
 
+/// Offset of the drive's identifier on the medium.
+pub const UUID_OFFSET: u64 = 16;
 /// Offset of the second copy of the superblock.
 const COPY_OFFSET: u64 = HEAD_BYTES / 2;
 /// Offsets of the two pages of settings (`csd_drive::controller::Settings`).

@@ -25,6 +25,7 @@ pub mod epochs;
 pub mod error;
 pub mod format;
 mod group;
+mod headless;
 pub mod hint;
 pub mod index;
 mod list_keys;
@@ -36,12 +37,14 @@ pub mod record;
 pub mod recover;
 pub mod scrub;
 mod seal;
+pub mod segment_head;
 mod segment_tail;
 pub mod segments;
 pub mod service;
 pub mod shard;
 mod shards;
 mod store_newer;
+mod sum;
 mod uncertain_keys;
 mod value;
 pub mod walk;
@@ -149,10 +152,12 @@ impl Kv {
         while self.segments.is_cleaning() {
             sleep(STOP_PAUSE).await;
         }
+        // A shard whose segments cannot be sealed keeps no other from it.
+        let mut stopped = Ok(());
         for shard in self.shards.own() {
-            shard.stop().await?;
+            stopped = stopped.and(shard.stop().await);
         }
-        Ok(())
+        stopped
     }
 
     /// Makes every change durable that was answered before.
@@ -162,6 +167,15 @@ impl Kv {
     pub async fn flush(&self) -> Result<(), Status> {
         let Some(epochs) = &self.segments.epochs else { return Ok(()) };
         epochs.close(epochs.current()).await.map_err(|error| error.status(Access::Write))
+    }
+
+    /// Makes every change of a namespace durable that has ended. Without a volatile cache of the
+    /// namespace it is.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn flush_namespace(&self, nsid: u16) -> Result<(), Status> {
+        if self.segments.is_uncached(nsid) { Ok(()) } else { self.flush().await }
     }
 
     /// Stores a value.

@@ -15,6 +15,7 @@ use csd_nvme::vendor::NSID_OBJECTS;
 use crate::epochs::Epochs;
 use crate::error::Error;
 use crate::format::VERSION;
+use crate::headless::Headless;
 use crate::index::IndexKind;
 use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, footprint};
 
@@ -97,6 +98,7 @@ pub struct Segments {
     salvaging: AtomicBool,
     damage: Mutex<Vec<String>>,
     walked: Mutex<Vec<String>>,
+    pub(crate) headless: Headless,
 }
 
 impl Segments {
@@ -134,6 +136,7 @@ impl Segments {
             salvaging: AtomicBool::new(false),
             damage: Mutex::default(),
             walked: Mutex::default(),
+            headless: Headless::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::record::{
     SegmentRange, value_offset,
 };
 use crate::segments::Segments;
+use crate::sum::checksum;
 
 /// One step of a walk.
 #[derive(Debug)]
@@ -254,7 +255,8 @@ impl Walk {
     pub async fn value(&self, offset: u64, record: &Record) -> Result<Option<Buffer>, MediaError> {
         let length = record.value_bytes.unwrap_or(0) as usize;
         let value = self.bytes(value_offset(offset), length).await?;
-        Ok((crc32c::crc32c(&value) == record.value_checksum).then_some(value))
+        let checksum = checksum(std::iter::once(&value[..])).await;
+        Ok((checksum == record.value_checksum).then_some(value))
     }
 
     async fn bytes(&self, at: u64, length: usize) -> Result<Buffer, MediaError> {

@@ -115,6 +115,9 @@ pub(crate) struct Serve {
     /// share of the CPUs of its own
     #[arg(long)]
     pub(crate) session: bool,
+    /// Process that started this one, which must not outlive it
+    #[arg(long, hide = true)]
+    pub(crate) parent: Option<u32>,
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

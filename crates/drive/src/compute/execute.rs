@@ -76,7 +76,7 @@ impl Compute {
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
         let mut drain = Drain::new(self, execution.output)?;
-        let mut sources = Sources::plan(self, execution)?;
+        let mut sources = Sources::plan(self, execution).await?;
         let mut state = ExecutionState {
             program,
             inputs: Inputs::new(execution.streams()),
@@ -222,8 +222,7 @@ impl ExecutionState {
     /// Steps the program on the compute thread until it needs input or space for its output.
     pub(super) async fn work(self, class: Class) -> Result<(Self, Result<Step, Failure>), Failure> {
         let job = LaneJob { cancel: self.cancel.clone(), state: Some(self) };
-        let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the program panicked");
-        compute(class, job).await.map_err(panicked)
+        compute(class, job).await.map_err(Failure::from)
     }
 
     /// Checks that a program does not wait for input of a stream that has ended.

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Acquire, Buffer, SemaphorePermit};
+use csd_reactor::{Acquire, Buffer, SemaphorePermit, worked};
 
 use super::backpressure::Reserved;
 use super::link::{HEADROOM, Link, TAILROOM};
@@ -125,6 +125,7 @@ impl<'a> DataPdu<'a> {
                 self.link().wait_for_part().await;
             }
             let mut piece = self.buffer();
+            worked(bytes.len() as u64);
             piece.copy_from_slice(bytes);
             self.put(piece, self.link().take(0));
         }
@@ -146,6 +147,7 @@ impl<'a> DataPdu<'a> {
             while self.next_bytes() > 0 {
                 let room = self.room(false).await;
                 let mut zeros = self.buffer();
+                worked(zeros.len() as u64);
                 zeros.fill(0);
                 self.put(zeros, room);
             }

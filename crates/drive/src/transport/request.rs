@@ -12,7 +12,7 @@ use csd_nvme::capsule::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
 use csd_nvme::controller::queue::Permit;
 use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, worked, yield_now};
 
 use super::data_pdu::DataPdu;
 use super::grants::Granted;
@@ -57,10 +57,17 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Returns the data in one piece. Each piece is freed as soon as it is copied.
-    pub fn joined(self) -> Vec<u8> {
+    /// Returns the data in one piece. Each piece is freed as soon as it is copied. Yields to other
+    /// tasks between two of them.
+    pub async fn joined(self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.pieces.iter().map(|piece| piece.len()).sum());
-        self.pieces.into_iter().for_each(|piece| all.extend_from_slice(&piece));
+        for piece in self.pieces {
+            if !all.is_empty() {
+                yield_now().await;
+            }
+            worked(piece.len() as u64);
+            all.extend_from_slice(&piece);
+        }
         all
     }
 }
@@ -199,13 +206,10 @@ impl Request {
         self.finish_data(result);
     }
 
-    /// Answers a command that failed: notes it in the error log and, if the medium is the cause, in
-    /// the drive's health.
+    /// Answers a command that failed: notes it in the error log and, if it met damage, in the
+    /// drive's health.
     pub fn fail(self, status: Status) {
-        // A namespace that a host protects says nothing of the medium.
-        if !self.core.shared.settings.refuses(self.sqe.nsid(), self.sqe.opcode()) {
-            self.core.note_failure(status);
-        }
+        self.core.note_failure(self.sqe.nsid(), status);
         self.refuse(status, 0);
     }
 

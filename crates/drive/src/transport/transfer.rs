@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Notify};
+use csd_reactor::{Buffer, Notify, worked};
 
 use crate::limits::PIECE_BYTES_MAX;
 
@@ -86,6 +86,7 @@ impl Transfers {
         let mut at = offset;
         while !bytes.is_empty() {
             let count = self.with_slice(ttag, at, bytes.len(), |slice| {
+                worked(slice.len() as u64);
                 slice.copy_from_slice(&bytes[..slice.len()]);
                 slice.len()
             });

@@ -7,6 +7,10 @@
 use std::ops::Range;
 use std::sync::RwLock;
 
+use csd_reactor::worked;
+
+use super::Failures;
+
 /// Bytes under one lock.
 const STRIPE_BYTES: usize = 64 << 10;
 
@@ -16,6 +20,7 @@ type Stripe = RwLock<Option<Box<[u8]>>>;
 pub struct Memory {
     stripes: Vec<Stripe>,
     bytes: u64,
+    failures: Failures,
 }
 
 impl std::fmt::Debug for Memory {
@@ -29,7 +34,7 @@ impl Memory {
     pub fn new(bytes: u64) -> Self {
         let count = bytes.div_ceil(STRIPE_BYTES as u64);
         let stripes = (0..count).map(|_| Stripe::default()).collect();
-        Self { stripes, bytes }
+        Self { stripes, bytes, failures: Failures::default() }
     }
 
     /// Returns the size in bytes.
@@ -37,12 +42,18 @@ impl Memory {
         self.bytes
     }
 
+    /// Returns the failures, of which it has none of its own.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
     /// Returns another medium with the same bytes.
     pub fn copied(&self) -> Self {
         let copy = |stripe: &Stripe| {
             RwLock::new(stripe.read().unwrap_or_else(|error| error.into_inner()).clone())
         };
-        Self { stripes: self.stripes.iter().map(copy).collect(), bytes: self.bytes }
+        let stripes = self.stripes.iter().map(copy).collect();
+        Self { stripes, bytes: self.bytes, failures: Failures::default() }
     }
 
     /// Returns the ranges that were written, whole stripes, in order; the rest reads as zeros.
@@ -64,6 +75,7 @@ impl Memory {
 
     /// Fills `into` from `offset` on; the range must be on the medium.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
+        worked(into.len() as u64);
         for_stripes(offset, into.len(), |stripe, within, range| {
             let into = &mut into[range];
             // A lock is poisoned only by a panic inside a copy, which cannot happen.
@@ -77,6 +89,7 @@ impl Memory {
 
     /// Writes `from` at `offset`; the range must be on the medium.
     pub fn write(&self, offset: u64, from: &[u8]) {
+        worked(from.len() as u64);
         for_stripes(offset, from.len(), |stripe, within, range| {
             let from = &from[range];
             let mut guard = self.stripes[stripe].write().unwrap_or_else(|error| error.into_inner());

@@ -25,10 +25,8 @@ use crate::error::Error;
 use crate::hint::{HINT_OFFSET, Hint};
 use crate::mark::Position;
 use crate::media::Media;
-use crate::record::{
-    EntryKey, Head, PAGE_BYTES, RECORDS_OFFSET, Record, SECTOR_BYTES, Seal, SegmentHeader,
-    SegmentRange, SegmentSeal,
-};
+use crate::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET, Record, SECTOR_BYTES, SegmentRange};
+use crate::segment_head::{Head, Seal, SegmentHeader, SegmentSeal};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
 use crate::shard::{Location, Segment, Shard};
@@ -107,7 +105,16 @@ impl Found {
     pub fn decode(number: u32, pages: &[u8], segments: &Segments) -> Result<Option<Self>, String> {
         let (head, seal) = pages.split_at(usize::try_from(PAGE_BYTES).expect("a page"));
         match SegmentHeader::decode(head, &segments.uuid) {
-            Head::Free => Ok(None),
+            Head::Free => {
+                if let Some((sequence, seal)) =
+                    SegmentSeal::decode_any(seal, segments.segment_bytes)
+                    && seal.valid_bytes == RECORDS_OFFSET
+                    && seal.stopped.is_none()
+                {
+                    segments.headless.met(sequence);
+                }
+                Ok(None)
+            }
             Head::Damaged => Err(format!("segment {number}: its header (checksum)")),
             Head::Used { sequence, shard } => {
                 let hint = &seal[usize::try_from(HINT_OFFSET - PAGE_BYTES).expect("a sector")..];
@@ -145,7 +152,7 @@ impl Found {
 ///
 /// # Errors
 /// The damage, in words.
-pub fn check_seals(own: &[Found]) -> Result<(), String> {
+pub fn check_seals(own: &[Found], segments: &Segments) -> Result<(), String> {
     let Some((last, others)) = own.split_last() else { return Ok(()) };
     if let Some(segment) = others.iter().find(|segment| segment.seal.is_none()) {
         // The next one was begun only when this one's seal was durable.
@@ -154,7 +161,11 @@ pub fn check_seals(own: &[Found]) -> Result<(), String> {
     match last.seal.and_then(|seal| seal.stopped) {
         Some(owned) if owned as usize != own.len() => {
             let (shard, found) = (last.shard, own.len());
-            Err(format!("shard {shard}: {found} segments where there were {owned}"))
+            let missing = (owned as usize).checked_sub(found);
+            match missing.is_some_and(|count| segments.headless.take(count, last.sequence)) {
+                true => Ok(()),
+                false => Err(format!("shard {shard}: {found} segments where there were {owned}")),
+            }
         }
         _ => Ok(()),
     }
@@ -171,7 +182,7 @@ impl Shard {
         let mut newest: BTreeMap<EntryKey, (u64, Location)> = BTreeMap::new();
         let own = found.iter().filter(|segment| segment.shard == self.number);
         let own: Vec<Found> = own.copied().collect();
-        if let Err(text) = check_seals(&own) {
+        if let Err(text) = check_seals(&own, &self.segments) {
             self.segments.damaged(text)?;
         }
         for (index, found) in own.iter().enumerate() {
@@ -192,7 +203,14 @@ impl Shard {
                 continue;
             }
             match found.seal {
-                Some(seal) if is_last && seal.stopped.is_some() => self.reopen(found, seal).await?,
+                Some(seal) if is_last && seal.stopped.is_some() => {
+                    self.reopen(found, seal).await?;
+                    if seal.stopped.is_some_and(|owned| owned as usize != self.owned.borrow().len())
+                    {
+                        // It counts segments that another shard may take.
+                        self.remove_stop_seal().await?;
+                    }
+                }
                 Some(_) if !found.is_cut => {}
                 // Directly behind the last whole record, or where the mark says: the rest does not
                 // belong to the log.
@@ -211,7 +229,8 @@ impl Shard {
         let (result, page) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
         result?;
         if length > 0 && crc32c::crc32c(&page) != seal.tail_checksum {
-            return Ok(());
+            let closed = Seal { stopped: None, tail_checksum: 0, ..seal };
+            return Ok(self.write_seal(found.number, found.sequence, &closed).await?);
         }
         if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
             segment.sealed = false;

@@ -243,6 +243,20 @@ pub(crate) fn direct_alignment(fd: RawFd) -> io::Result<Option<(u32, u32)>> {
     Ok(said.then_some((answer.stx_dio_mem_align, answer.stx_dio_offset_align)))
 }
 
+/// Returns the number of a file's names and its length in bytes, without waiting: of a network file
+/// system as it is cached.
+pub(crate) fn names_and_bytes(fd: RawFd) -> io::Result<(u32, u64)> {
+    // SAFETY: as above.
+    let answer = unsafe {
+        let mut answer: libc::statx = mem::zeroed();
+        let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+        let mask = libc::STATX_NLINK | libc::STATX_SIZE;
+        check(libc::statx(fd, c"".as_ptr(), flags, mask, &raw mut answer))?;
+        answer
+    };
+    Ok((answer.stx_nlink, answer.stx_size))
+}
+
 /// Returns true if the file is on a file system that stores it in memory.
 pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     // SAFETY: the answer is a live, writable value.

@@ -37,7 +37,7 @@ pub(in super::super) async fn run(mut request: Request) {
         return request.refuse(Status::SGL_LENGTH_INVALID, 0);
     }
     let data = match request.payload(wanted).await {
-        Ok(data) => data.joined(),
+        Ok(data) => data.joined().await,
         Err(status) => return request.fail(status),
     };
     // An answer is queued whole, so there must be space before it is made.

@@ -63,7 +63,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             copy(request, &nvm::copy_ranges(&data), slba, fua).await
         }
         Command::CopyMemory { slba, ranges, fua } => {
-            let data = request.payload(u32::from(ranges) * 32).await?.joined();
+            let data = request.payload(u32::from(ranges) * 32).await?.joined().await;
             let _change = begin(request)?;
             core.count_write(memory::to_blocks(request, &data, slba, fua).await?);
             Ok(Done::Result(0))
@@ -121,7 +121,7 @@ async fn list(request: &mut Request, bytes: u32) -> Result<Vec<u8>, Status> {
     if given < bytes || given > bytes.max(LIST_BYTES_MAX) {
         return Err(Status::SGL_LENGTH_INVALID);
     }
-    let mut data = request.payload(given).await?.joined();
+    let mut data = request.payload(given).await?.joined().await;
     data.truncate(bytes as usize);
     Ok(data)
 }

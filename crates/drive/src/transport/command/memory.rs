@@ -40,7 +40,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
         Command::Copy { to, sources: count, format } => {
             memory.check(to)?;
             let bytes = u32::from(count) * DESCRIPTOR_BYTES;
-            let data = request.payload(bytes).await?.joined();
+            let data = request.payload(bytes).await?.joined().await;
             copy(request, &sources(format, &data), to).await.map(|()| Done::Result(0))
         }
     }
