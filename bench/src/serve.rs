@@ -238,7 +238,7 @@ fn drive(options: &Options) -> Result<(), Error> {
     };
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("--backend: {why}"));
     let config = csd_drive::Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
         nqn: NQN.into(),
         media,
         direct: Direct::Auto,

@@ -30,6 +30,7 @@ mod limits;
 mod listing;
 mod lives;
 mod long;
+mod long_reads;
 mod longest_poll;
 mod loss;
 mod marked;

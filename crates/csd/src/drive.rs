@@ -27,6 +27,8 @@ use crate::report::{self, Failure, Report};
 
 /// Number of descriptors other than connections.
 const OTHER_DESCRIPTORS: u64 = 128;
+/// Fewest connections: an admin queue and an I/O queue.
+const CONNECTIONS_MIN: u64 = 2;
 
 /// Default share of the key-value namespaces in new media, percent.
 pub(crate) const KV_PERCENT: u8 = 50;
@@ -37,7 +39,7 @@ const READY_BYTES: usize = 1024;
 /// Longest wait for the log to be written at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM, SIGINT or SIGHUP.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
     if options.session {
         let cannot = |error| Failure::run(format!("cannot lead a session: {error}"));
@@ -48,11 +50,11 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     }
     let access = access(options, context)?;
     let named = !access.hosts.is_empty() || !access.secrets.is_empty();
-    if !options.listen.ip().is_loopback() && !access.any_host && !named {
+    let beyond = options.listen.0.iter().find(|address| !address.ip().is_loopback());
+    if let Some(address) = beyond.filter(|_| !access.any_host && !named) {
         return Err(Failure::usage(format!(
-            "{} is not a loopback address: whoever connects may read and write; say --secrets, \
-             --allow or --allow-any-host",
-            options.listen
+            "{address} is not a loopback address: whoever connects may read and write; say \
+             --secrets, --allow or --allow-any-host"
         )));
     }
     let shares = GroupShares::of_this_process(options.tuning.cores);
@@ -69,12 +71,12 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     };
     let (log, lines) = log::sink(options.tuning.log, options.tuning.log_level, target)
         .map_err(|error| Failure::run(format!("cannot log: {error}")))?;
-    let media = match options.media.as_str() {
-        "memory" => MediaKind::Memory,
+    let media = match options.media.as_os_str() {
+        memory if memory == "memory" => MediaKind::Memory,
         path => MediaKind::File(PathBuf::from(path)),
     };
     let config = Config {
-        listen: options.listen,
+        listen: options.listen.0.clone(),
         inside: options.inside.clone(),
         nqn: options.nqn.clone(),
         access,
@@ -126,21 +128,25 @@ fn host_limits(options: &Serve, shares: Option<&GroupShares>) -> Result<HostLimi
         let least = BYTES_MIN >> 20;
         return Err(Failure::usage(format!("--transfer-memory: a core needs at least {least}M")));
     }
-    let wanted = u64::from(options.tuning.connections) + OTHER_DESCRIPTORS;
+    let mut connections = u64::from(options.tuning.connections);
+    let wanted = connections + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let maximum = limit.maximum;
         let current = maximum.map_or(wanted, |maximum| wanted.min(maximum));
-        // If this fails, accepting waits for a connection to close.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
+        let current = if raised.is_ok() { current } else { limit.current.unwrap_or(current) };
         if current < wanted {
+            connections = current.saturating_sub(OTHER_DESCRIPTORS).max(CONNECTIONS_MIN);
             report::print_error(&format!(
-                "warning: {current} descriptors are allowed, too few for {} connections",
+                "warning: this process may open {current} files (RLIMIT_NOFILE): {connections} \
+                 connections at most, not {}; raise the limit (ulimit -Hn, LimitNOFILE=)",
                 options.tuning.connections
             ));
         }
     }
-    Ok(HostLimits { connections: options.tuning.connections as usize, transfer_memory_bytes })
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    Ok(HostLimits { connections, transfer_memory_bytes })
 }
 
 /// Returns which hosts may connect, and how they authenticate.
@@ -191,7 +197,8 @@ fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
 fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources, Failure> {
     let programs = &options.tuning.programs;
     let mut digests = Vec::new();
-    let mut any = programs.allow_program.is_empty() && options.listen.ip().is_loopback();
+    let mut any = programs.allow_program.is_empty()
+        && options.listen.0.iter().all(|one| one.ip().is_loopback());
     for allowed in &programs.allow_program {
         match allowed {
             Allowed::Any => any = true,
@@ -200,6 +207,7 @@ fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources,
     }
     Ok(Resources {
         expose: options.expose.into(),
+        mdts: options.transfer_max,
         kv_index: options.tuning.kv_index.into(),
         index_memory_bytes: options.tuning.index_memory.or(shares.map(|shares| shares.index_bytes)),
         volatile_cache: options.tuning.volatile_cache,

@@ -39,6 +39,7 @@ use crate::services::counts::Services;
 use crate::throttle::Throttle;
 use crate::transport::auth_scheduler::AuthScheduler;
 use crate::transport::budget::Budget;
+use crate::transport::cause::Causes;
 use crate::transport::connections::Connections;
 use crate::transport::unauthenticated::Unauthenticated;
 use crate::tunnel::Tunnel;
@@ -80,6 +81,8 @@ pub struct Shared {
     pub unauthenticated: Unauthenticated,
     /// Number of connections that were refused because there were too many.
     pub surplus: AtomicU64,
+    /// Number of connections that ended, by cause.
+    pub causes: Causes,
     /// Settings of hosts: saved features and write protection.
     pub settings: Arc<Settings>,
     /// Drives that this drive may work with, if it has a file of peers.
@@ -212,6 +215,7 @@ pub async fn open(
         host_limits: HostLimits::default(),
         unauthenticated: Unauthenticated::default(),
         surplus: AtomicU64::new(0),
+        causes: Causes::default(),
         peers: resources.peers.clone().map(|list| Arc::new(Peers::new(list, &subsystem.nqn))),
         inside_only: Arc::new(inside_only(&settings)),
         subsystem,
@@ -332,7 +336,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         compute: Compute::start(block.clone(), Rc::clone(&kv), executed(&shared)),
         block,
         kv,
-        value_bytes_max,
+        value_bytes_max: value_bytes_max.min(shared.subsystem.transfer_bytes_max()),
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
         connections,

@@ -168,9 +168,10 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
 }
 
 /// Logs that hosts can connect, and the drive's configuration.
-pub(crate) fn log_start(shared: &Shared, address: SocketAddr) {
+pub(crate) fn log_start(shared: &Shared, addresses: &[SocketAddr]) {
+    let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let fields = [
-        ("address", address.to_string()),
+        ("address", addresses.join(" ")),
         ("nqn", shared.subsystem.nqn.clone()),
         ("media", shared.media().note().to_owned()),
         ("cores", core_count().to_string()),

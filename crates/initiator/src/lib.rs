@@ -31,7 +31,7 @@ mod memory;
 mod options;
 mod program;
 
-pub use address::Address;
+pub use address::{Address, resolve};
 pub use association::Traffic;
 pub use block::Block;
 pub use compute::Compute;

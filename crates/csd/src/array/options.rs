@@ -10,7 +10,7 @@ use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, Words};
 use csd_store::extent::UNIT_BYTES;
 
 use crate::cli::tuning::{Tuning, understand};
-use crate::cli::{Media, parse_listen};
+use crate::cli::{Media, parse_listen_one};
 use crate::drive::KV_PERCENT;
 use crate::report::Failure;
 use crate::units::size;
@@ -42,7 +42,7 @@ pub(super) fn of_new(
 fn at_place(given: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
     let mut options = given.clone();
     if let Some(Words::One(metrics)) = options.get_mut("metrics") {
-        let mut address = parse_listen(metrics).map_err(Failure::usage)?;
+        let mut address = parse_listen_one(metrics).map_err(Failure::usage)?;
         if address.port() != 0 {
             let port = u16::try_from(before).ok().and_then(|n| address.port().checked_add(n));
             let beyond = || Failure::usage("--metrics: there are not as many ports behind it");

@@ -31,7 +31,7 @@ pub(crate) use object::{Get, Ls, On, Protect, Put, Rm, Stat};
 pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -237,11 +237,25 @@ pub(crate) fn words_of(arguments: impl Iterator<Item = String>) -> String {
     words.join(" ")
 }
 
+/// Addresses to listen on: all those of one name.
+#[derive(Clone, Debug)]
+pub(crate) struct Listen(pub(crate) Vec<SocketAddr>);
+
 /// Parses an address to listen on: HOST:PORT, where the host may be a name.
-pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    let wrong = |why: &dyn std::fmt::Display| format!("{why}; say HOST:PORT, as in 127.0.0.1:4420");
-    let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
-    found.next().ok_or_else(|| wrong(&"the name has no address"))
+pub(crate) fn parse_listen(text: &str) -> Result<Listen, String> {
+    let wrong = |why: &str| format!("{why}; say HOST:PORT, as in 127.0.0.1:4420");
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    // The last group of an IPv6 address without brackets is no port.
+    let is_bare = text.parse::<Ipv6Addr>().is_ok();
+    if !has_port || is_bare {
+        return Err(wrong("there is no port"));
+    }
+    csd_initiator::resolve(text).map(Listen).map_err(|why| wrong(&why))
+}
+
+/// Parses an address to listen on, the first one of a name.
+pub(crate) fn parse_listen_one(text: &str) -> Result<SocketAddr, String> {
+    parse_listen(text).map(|listen| listen.0[0])
 }
 
 /// Returns a parser of numbers of cores.
