@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::Poll;
