@@ -473,7 +473,15 @@ static void objects(void)
 	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, long_len, 3), -EINVAL);
 	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, NULL, 1, &len), -EINVAL);
 	EXPECT(csd_kv_object_delete_wait(ns, "", 0), -EINVAL);
-	EXPECT(csd_kv_key_is_piece("", 0), -EINVAL);
+	const char piece_key[17] = "\xF5" "CSD12345678" "\0\0\0\0";
+	EXPECT(csd_kv_object_store_wait(ns, piece_key, 16, "x", 1, 0), -EINVAL);
+	EXPECT(strstr(csd_kv_last_error(), "another key") != NULL, 1);
+	EXPECT(csd_kv_key_is_piece(piece_key, 16), 1);
+	EXPECT(csd_kv_key_is_piece(piece_key, 15), 0);
+	EXPECT(csd_kv_key_is_piece(piece_key, 17), 0);
+	EXPECT(csd_kv_key_is_piece("", 0), 0);
+	EXPECT(csd_kv_key_is_piece(NULL, 0), 0);
+	EXPECT(csd_kv_key_is_piece(NULL, 16), 0);
 	EXPECT(csd_kv_close(ns), 0);
 	EXPECT(csd_kv_object_store_wait(ns, "o", 1, "x", 1, 0), -EBADF);
 	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, found, 1, &len), -EBADF);

@@ -1,7 +1,9 @@
 //! `csd kv`: values and long objects of a key-value namespace.
 
-use csd_tests::proxy::Door;
 use std::fs;
+
+use csd_client::{Client, Key, Manifest, Settings};
+use csd_tests::proxy::Door;
 
 use crate::support::data::bytes;
 use crate::support::harness::Array;
@@ -49,16 +51,26 @@ fn values_of_any_length_go_in_and_come_out() {
 #[test]
 fn pieces_that_no_object_has_are_found_and_deleted() {
     let array = Array::up(1, "256M");
-    let (short, long) = (bytes(3, 1000), bytes(4, 1_000_001));
-    array.file("short", &short);
+    let long = bytes(4, 1_000_001);
     array.file("long", &long);
     array.csd(&["kv", "put", "long"]).expect(0, &[]);
     assert_eq!(array.csd(&["kv", "gc"]).expect(0, &[]).text(), "no pieces without an object\n");
     // As a host leaves them that ends before it publishes the manifest.
     let pieces = ["f5435344010203040506070800000000", "f5435344010203040506070800000001"];
-    for piece in pieces {
-        array.csd(&["kv", "put", "short", piece, "--hex"]).expect(0, &[]);
+    let client = Client::connect(&array.url(0), &Settings::default()).unwrap();
+    let piece = bytes(3, client.value_bytes_max() as usize);
+    for number in 0..2 {
+        client.put(&piece_like(1, number), &piece).unwrap();
     }
+    // Keys of the same form, under which others have stored values of their own.
+    let own = [piece_like(0, 0x0123_4567), piece_like(9, 0), piece_like(10, 0), piece_like(10, 1)];
+    for key in own {
+        client.put(&key, b"small").unwrap();
+    }
+    let manifest = client.get(b"long").unwrap().expect("it is there");
+    let object = manifest[24..32].to_vec();
+    client.delete(b"long").unwrap();
+    client.put(&piece_like(11, 0), &manifest).unwrap();
     let hex = |run: &str| {
         let words: Vec<&str> = run.split(' ').collect();
         let result = array.csd(&words).expect(0, &[]).json()["result"].clone();
@@ -74,7 +86,65 @@ fn pieces_that_no_object_has_are_found_and_deleted() {
     array.csd(&["kv", "gc", "--wait", "1"]).expect(2, &["--delete"]);
     assert_eq!(hex("kv gc --delete --wait 0 --json"), (found, true));
     assert_eq!(hex("kv gc --delete --json"), (Vec::new(), true), "no wait without pieces");
-    assert!(array.csd(&["kv", "get", "long"]).expect(0, &[]).stdout == long);
+    for key in own {
+        assert_eq!(client.get(&key).unwrap().as_deref(), Some(&b"small"[..]));
+    }
+    let read = client.get_object(&piece_like(11, 0)).unwrap();
+    assert!(read.as_deref() == Some(&long[..]), "a manifest under such a key and its pieces stay");
+    assert!(client.delete_object(&piece_like(11, 0)).unwrap());
+    let of_object = |key: &Key| key.padded()[4..12] == object;
+    assert!(!client.keys(b"").map(Result::unwrap).any(|key| of_object(&key)));
+}
+
+/// Returns a key of the form that pieces have.
+fn piece_like(object: u8, number: u32) -> [u8; 16] {
+    let mut key = *b"\xF5CSD\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0";
+    key[4] = object;
+    key[12..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+#[test]
+fn no_object_has_the_key_of_a_piece() {
+    let array = Array::up(1, "256M");
+    array.file("short", b"small");
+    array.file("long", &bytes(5, 1_000_001));
+    let key = "f5435344000000000000000001234567";
+    for file in ["short", "long"] {
+        array.csd(&["kv", "put", file, key, "--hex"]).expect(2, &["under another key"]);
+    }
+    assert_eq!(array.csd(&["kv", "ls", "--all"]).expect(0, &[]).text(), "no keys\n");
+    // One byte less or more is a key as any other.
+    for key in [&key[..30], "f5435345000000000000000001234567"] {
+        array.csd(&["kv", "put", "long", key, "--hex"]).expect(0, &[]);
+        array.csd(&["kv", "rm", key, "--hex"]).expect(0, &[]);
+    }
+}
+
+/// A drive that counts commands would be asked 4 billion times.
+#[test]
+fn a_manifest_that_names_pieces_that_do_not_exist_costs_few_commands() {
+    let array = Array::up(1, "256M");
+    array.file("short", b"small");
+    let client = Client::connect(&array.url(0), &Settings::default()).unwrap();
+    let (bytes, piece_bytes, id, crc) = (u64::from(u32::MAX), 1, *b"HOSTILE!", 0);
+    let manifest = Manifest { id, piece_bytes, bytes, crc };
+    for left in [&[][..], &[0, 1, 2], &[0, u32::MAX - 1]] {
+        let store = || {
+            client.put(b"evil", &manifest.to_bytes()).unwrap();
+            for number in left {
+                client.put(manifest.key(*number).as_bytes(), b"x").unwrap();
+            }
+        };
+        store();
+        array.csd(&["kv", "get", "evil"]).expect(1, &["of 4294967295 is missing"]);
+        array.csd(&["kv", "rm", "evil"]).expect(0, &[]);
+        assert_eq!(client.keys(b"").count(), 0, "those that exist are deleted");
+        store();
+        array.csd(&["kv", "put", "short", "evil"]).expect(0, &[]);
+        assert_eq!(client.keys(b"").count(), 1);
+        assert!(client.delete(b"evil").unwrap());
+    }
 }
 
 #[test]

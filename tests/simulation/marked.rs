@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use csd_drive::drive::Core;
 use csd_kvlog::check::check;
+use csd_kvlog::format::FEATURE_FREED;
 use csd_kvlog::mark::{MARK_OFFSETS, Mark};
 use csd_kvlog::media::{FaultConfig, Faulty, Media};
 use csd_nvme::kv::Key;
@@ -55,8 +56,7 @@ fn key(number: u64) -> (u16, Key) {
     (nsid, keys.nth(usize::try_from(index).unwrap()).unwrap())
 }
 
-/// Changes a key, or flushes. The answers of one core have an order, as those of a connection;
-/// answers for objects have none.
+/// Changes a key, or flushes. The answers of one core have an order, as those of a connection.
 async fn change(core: Rc<Core>, number: u64, is_heavy: bool, order: Shared, met: Rc<RefCell<Met>>) {
     let draw = random_u64();
     if draw.is_multiple_of(200) {
@@ -75,8 +75,7 @@ async fn change(core: Rc<Core>, number: u64, is_heavy: bool, order: Shared, met:
         _ => 50,
     };
     let state = (!(draw >> 16).is_multiple_of(6)).then(|| content(draw >> 24, bytes));
-    let connection = (nsid == NSID).then_some(0);
-    let sent = order.borrow_mut().sent(number, state.clone(), connection);
+    let sent = order.borrow_mut().sent(number, state.clone(), Some(0));
     let done = match &state {
         Some(value) => core.kv.store(nsid, key, vec![Buffer::from_slice(value)], 0).await,
         None => core.kv.delete(nsid, key).await,
@@ -302,7 +301,7 @@ fn one_damaged_copy_of_the_mark_loses_nothing_and_two_are_refused() {
             let report = lives.inspect(|media| async move { check(&media).await.unwrap() });
             assert_eq!(report.damage, [""; 0]);
             let features = report.superblock.features_needed();
-            assert_eq!(features, u64::from(is_cached));
+            assert_eq!(features, FEATURE_FREED | u64::from(is_cached));
         }
     }
 }

@@ -150,7 +150,8 @@ int csd_kv_list_next(const void *buffer, uint32_t buffer_len, uint64_t *position
  *
  * csd_kv_store and csd_kv_delete on the key of a longer object leave its pieces behind. */
 
-/* Stores an object; replaces an older one and its pieces. `options` as for Store. */
+/* Stores an object; replaces an older one and its pieces. `options` as for Store. -EINVAL for a key
+ * of 16 bytes that begins with F5 43 53 44: pieces have such keys. */
 int csd_kv_object_store_wait(csd_kv_ns *ns, const void *key, uint8_t key_len, const void *object,
 			     size_t object_len, uint8_t options);
 
@@ -163,7 +164,7 @@ int csd_kv_object_retrieve_wait(csd_kv_ns *ns, const void *key, uint8_t key_len,
 /* Deletes an object and its pieces. */
 int csd_kv_object_delete_wait(csd_kv_ns *ns, const void *key, uint8_t key_len);
 
-/* Returns 1 if a key that List has returned is that of a piece, else 0. */
+/* Returns 1 if a key that List has returned is that of a piece, else 0: never an error. */
 int csd_kv_key_is_piece(const void *key, uint8_t key_len);
 
 /* ---- Submit, wait for the descriptor, reap ---- */

@@ -52,6 +52,7 @@ impl From<Unanswered> for Fault {
             Unanswered::Full => libc::ENOMEM,
             Unanswered::OnCore => libc::EDEADLK,
             Unanswered::Forked => libc::ECHILD,
+            Unanswered::Interrupted => libc::EINTR,
             _ => libc::ESHUTDOWN,
         };
         Self::new(errno, unanswered.to_string())
@@ -64,7 +65,8 @@ impl From<Error> for Fault {
         let status = error.status();
         let errno = match &error {
             Error::Unanswered(unanswered) => return Self::from(*unanswered),
-            Error::Settings(_) | Error::KeyLength(_) | Error::NoNamespace { .. } => libc::EINVAL,
+            Error::Settings(_) | Error::KeyLength(_) | Error::PieceKey => libc::EINVAL,
+            Error::NoNamespace { .. } => libc::EINVAL,
             Error::Drive(Drive::BadAddress { .. } | Drive::Misuse { .. }) => libc::EINVAL,
             Error::Replaced(_) => libc::EAGAIN,
             Error::Drive(Drive::TooLarge { .. }) => libc::EMSGSIZE,

@@ -83,12 +83,10 @@ pub unsafe extern "C" fn csd_kv_object_delete_wait(
     unsafe { wait_key(ns, key, key_len, Client::delete_object) }
 }
 
-/// Says if a key is that of a piece of an object.
+/// Says if a key is that of a piece of an object. What is no key is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn csd_kv_key_is_piece(key: *const c_void, key_len: u8) -> c_int {
-    guarded(|| {
-        // SAFETY: the caller's bytes, used before this returns.
-        let key = unsafe { key_of(key, key_len) }?;
-        Ok(c_int::from(is_piece(&key)))
-    })
+    // SAFETY: the caller's bytes, used before this returns.
+    let key = unsafe { key_of(key, key_len) };
+    c_int::from(key.is_ok_and(|key| is_piece(&key)))
 }

@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::convert::Contiguous;
 use crate::settings::settings;
-use crate::waiting::detached;
+use crate::waiting::{at_any_time, detached};
 use crate::{Closed, Error};
 
 /// The objects of an array.
@@ -93,7 +93,7 @@ impl NativeArray {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         // Also when the interpreter ends, unlike other calls.
-        py.detach(|| self.objects.close()).map_err(fail)
+        at_any_time(py, || self.objects.close())?.map_err(fail)
     }
 }
 

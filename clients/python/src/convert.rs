@@ -102,9 +102,10 @@ pub(crate) fn fail(error: csd_client::Error) -> PyErr {
     use csd_initiator::Error as Drive;
     let words = error.to_string();
     match &error {
-        Client::KeyLength(_) | Client::Settings(_) | Client::NoNamespace { .. } => {
-            PyValueError::new_err(words)
-        }
+        Client::KeyLength(_)
+        | Client::PieceKey
+        | Client::Settings(_)
+        | Client::NoNamespace { .. } => PyValueError::new_err(words),
         Client::Drive(Drive::BadAddress { .. } | Drive::Misuse { .. } | Drive::TooLarge { .. }) => {
             PyValueError::new_err(words)
         }

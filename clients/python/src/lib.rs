@@ -154,7 +154,7 @@ impl Native {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         // Also when the interpreter ends, unlike other calls.
-        py.detach(|| self.client.close()).map_err(convert::fail)
+        waiting::at_any_time(py, || self.client.close())?.map_err(convert::fail)
     }
 
     /// Returns the descriptor that is readable while operations have ended.

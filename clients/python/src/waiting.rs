@@ -1,13 +1,18 @@
-//! Waiting without the interpreter's lock, and the end of the interpreter.
+//! Waiting without the interpreter's lock, signals meanwhile, and the end of the interpreter.
+//!
+//! The interpreter runs handlers of signals on its main thread, between two steps of it. So a wait
+//! asks now and then if there is a signal, and ends with what its handler raises, such as
+//! `KeyboardInterrupt`.
 //!
 //! A thread that wants the lock back after the interpreter has ended is ended by it, in the middle
 //! of Rust, which aborts the process. So at exit the package closes every client, which ends every
 //! wait, and then calls [`settle`]. Invariant: no thread waits in here after that.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use csd_client::Unanswered;
+use csd_client::{Unanswered, interruptible};
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;
 
@@ -43,6 +48,9 @@ pub(crate) fn wait<T: Ungil + Send>(
 }
 
 /// Runs `body` without the interpreter's lock; refuses once the interpreter is about to end.
+///
+/// # Errors
+/// Also what the handler of a signal raises meanwhile.
 pub(crate) fn detached<T: Ungil + Send>(
     py: Python<'_>,
     body: impl Ungil + Send + FnOnce() -> T,
@@ -51,7 +59,32 @@ pub(crate) fn detached<T: Ungil + Send>(
     if EXITING.load(SeqCst) {
         return Err(fail(Unanswered::Closed.into()));
     }
-    Ok(py.detach(body))
+    at_any_time(py, body)
+}
+
+/// As [`detached`], also when the interpreter is about to end.
+pub(crate) fn at_any_time<T: Ungil + Send>(
+    py: Python<'_>,
+    body: impl Ungil + Send + FnOnce() -> T,
+) -> PyResult<T> {
+    let done = py.detach(|| interruptible(is_interrupted, body));
+    RAISED.take().map_or(Ok(done), Err)
+}
+
+thread_local! {
+    /// Exception that the handler of a signal has raised while this thread waited.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Runs the handlers of signals, on the interpreter's main thread; returns true if one raised.
+fn is_interrupted() -> bool {
+    Python::attach(|py| match py.check_signals() {
+        Ok(()) => false,
+        Err(raised) => {
+            RAISED.set(Some(raised));
+            true
+        }
+    })
 }
 
 /// Refuses calls from now on, because the interpreter is about to end.

@@ -293,6 +293,30 @@ fs.rm_file("x")
     assert gated(calls, stored, tmp_path).end() > 10
 
 
+def test_an_interrupt_ends_a_call_to_silent_drives(stored: Array, tmp_path: Path) -> None:
+    """The call ends with KeyboardInterrupt before its time is up, which would be another error."""
+    code = """
+import signal, sys, fsspec
+text, file, *gates = sys.argv[1:]
+with open(file, "w") as array:
+    array.write(text.format(*gates))
+fs = fsspec.filesystem("csd", array=file)
+fs.pipe_file("x", bytes(10))
+def interrupt():
+    asked.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+shut.set()
+try:
+    fs.cat_file("x")
+except KeyboardInterrupt as error:
+    assert error.__context__ is None, repr(error.__context__)
+else:
+    raise AssertionError("it was not interrupted")
+"""
+    gated(code, stored, tmp_path).end()
+
+
 def test_the_interpreter_may_exit_while_the_next_part_is_under_way(
     fs, stored: Array, tmp_path: Path
 ) -> None:

@@ -6,6 +6,10 @@
 //! blocks of up to `SHORT_BYTES`, and the process at most `LONG_KEPT_BYTES` of longer ones.
 #![allow(unsafe_code)]
 
+mod work;
+
+pub use work::{ITEM, work, worked};
+
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::fmt;
@@ -47,6 +51,7 @@ impl Buffer {
         if !is_zero {
             buffer.fill(0);
         }
+        worked(len as u64);
         buffer
     }
 
@@ -64,6 +69,7 @@ impl Buffer {
     pub fn from_slice(bytes: &[u8]) -> Self {
         let mut buffer = Self::with_room(0, bytes.len(), 0);
         buffer.copy_from_slice(bytes);
+        worked(bytes.len() as u64);
         buffer
     }
 

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_initiator::Address;
 use csd_nvme::kv::Key;
@@ -28,6 +29,8 @@ struct Inner {
     hosted: Hosted,
     address: Address,
     value_bytes_max: u32,
+    /// True if the wait for an answer was given up: a drive that may be silent.
+    was_interrupted: AtomicBool,
 }
 
 impl std::fmt::Debug for Client {
@@ -63,7 +66,8 @@ impl Client {
             Ok::<_, Error>(told)
         });
         let (address, value_bytes_max) = connected??;
-        Ok(Self(Arc::new(Inner { hosted, address, value_bytes_max })))
+        let was_interrupted = AtomicBool::new(false);
+        Ok(Self(Arc::new(Inner { hosted, address, value_bytes_max, was_interrupted })))
     }
 
     /// Returns the address of the namespace.
@@ -288,6 +292,7 @@ impl Client {
     }
 
     /// Disconnects in order and ends the client for all clones. Calls under way end with an error.
+    /// After a call that was interrupted it does not wait for the drive.
     ///
     /// # Errors
     /// [`Error::Runtime`] if the client's thread had failed; [`Error::Unanswered`] in a fork.
@@ -298,8 +303,10 @@ impl Client {
                 session.disconnect().await;
             }
         };
-        // A client that was closed before, or on its own thread, has no connection to wait for.
-        let _closed = self.0.hosted.door().call(CORE, disconnect);
+        if !self.0.was_interrupted.load(Relaxed) {
+            // A client that was closed before, or on its own thread, has no connection to wait for.
+            let _closed = self.0.hosted.door().call(CORE, disconnect);
+        }
         Ok(self.0.hosted.close()?)
     }
 
@@ -309,7 +316,11 @@ impl Client {
         body: impl AsyncFnOnce(&Session) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let request = move || async move { body(&*session()?).await };
-        self.0.hosted.door().call(CORE, request)?
+        let answer = self.0.hosted.door().call(CORE, request);
+        if matches!(answer, Err(Unanswered::Interrupted)) {
+            self.0.was_interrupted.store(true, Relaxed);
+        }
+        answer?
     }
 }
 

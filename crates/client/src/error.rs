@@ -27,6 +27,12 @@ pub enum Error {
     /// The caller's fault: a key of another length.
     #[error("a key has 1 to 16 bytes, not {0}")]
     KeyLength(usize),
+    /// The caller's fault: an object under a key of the form that keys of pieces have.
+    #[error(
+        "keys of 16 bytes that begin with F5 43 53 44 are those of pieces of long objects: store \
+         the object under another key"
+    )]
+    PieceKey,
     /// The drive has no key-value namespace.
     #[error("drive {drive}: has no key-value namespace")]
     NoNamespace {

@@ -57,7 +57,7 @@ pub use volume::{Retry, Volume, VolumeError};
 pub use csd_initiator::{Address, Options, Secrets};
 pub use csd_nvme::kv::{Key, RETRIEVE_RAW, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};
 pub use csd_nvme::status::Status;
-pub use csd_reactor::{Buffer, Completions, Unanswered};
+pub use csd_reactor::{Buffer, Completions, Unanswered, interruptible};
 
 /// The page of the guide, whose Rust code is compiled with the doc tests.
 #[cfg(doctest)]

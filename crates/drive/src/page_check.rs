@@ -9,7 +9,7 @@ use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::chunk_key;
 use csd_nvme::vendor::location::LocationKind;
-use csd_nvme::vendor::pages::{List, NONE};
+use csd_nvme::vendor::pages::{List, NONE, Piece};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, class, compute_fn};
 
@@ -35,8 +35,18 @@ enum PieceReader<'a> {
     Blocks { block: &'a Block, start: u64 },
 }
 
-/// Compares the pages of a piece of a list from page `from` on; a piece that the list does not have
-/// has none. The checksums are computed in the class of the task that asks.
+/// Pages of a piece of a list.
+pub(crate) struct Pages<'a> {
+    /// The piece.
+    pub piece: Piece,
+    /// Checksums of all its pages.
+    pub sums: &'a [u32],
+    /// First page to compare.
+    pub from: u32,
+}
+
+/// Compares pages of a piece of a list. The checksums are computed in the class of the task that
+/// asks.
 ///
 /// # Errors
 /// [`Status::SOURCE_MISSING`] if the piece is missing or has another length, else the status of the
@@ -45,11 +55,9 @@ pub(crate) async fn compare(
     kv: &Kv,
     block: &Block,
     list: &List,
-    piece: usize,
-    from: u32,
+    Pages { piece, sums, from }: &Pages<'_>,
 ) -> Result<Differing, Status> {
     let mut found = Differing { first: NONE, count: 0, bytes: 0 };
-    let Some((piece, sums)) = list.piece(piece) else { return Ok(found) };
     let reader = match list.kind {
         LocationKind::VALUE => {
             let number = u32::try_from(piece.start).map_err(|_| Status::SOURCE_MISSING)?;
@@ -67,7 +75,7 @@ pub(crate) async fn compare(
     };
     let page_bytes = list.page_bytes;
     let at_once = (PART_BYTES / page_bytes).max(1);
-    let mut page = from;
+    let mut page = *from;
     while let Some(begin) = page.checked_mul(page_bytes).filter(|begin| *begin < piece.bytes) {
         let length = (piece.bytes - begin).min(at_once * page_bytes);
         let bytes = reader.read(begin, length).await?;

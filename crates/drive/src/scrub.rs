@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::scrub::{Compared, Damage, Owner, Scrubber};
-use csd_nvme::vendor::NSID_OBJECTS;
 use csd_nvme::vendor::location::LocationKind;
-use csd_nvme::vendor::pages::{KEY_BYTES, List};
-use csd_reactor::{Buffer, Pacer, core_count};
+use csd_nvme::vendor::pages::{KEY_BYTES, List, Place};
+use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
+use csd_reactor::{Buffer, Pacer, class, compute_fn, core_count};
 
 use crate::drive::{Core, Shared};
 use crate::log::Level;
-use crate::page_check::{Differing, compare};
+use crate::page_check::{Differing, Pages, compare};
 use crate::services::runner::{self, Begun};
 
 /// Returns the part of a core in the drive's scrub, which logs damage; `None` if there is none.
@@ -48,17 +48,32 @@ struct PageLists<R> {
 }
 
 impl<R: Fn(&Damage)> Owner for PageLists<R> {
-    type Checksums = List;
+    type Checksums = (List, Place);
 
-    fn checksums(&self, entry: &EntryKey, value: &Buffer) -> Option<List> {
-        let list = if is_list(entry) { List::parse(value).ok()? } else { return None };
-        // Values are compared with the checksums of their records.
-        (list.kind == LocationKind::BLOCKS).then_some(list)
+    /// Leaves out what no medium can have: bytes behind the last block, and bytes twice. So a list
+    /// takes no longer than all blocks, whatever it says.
+    async fn checksums(&self, entry: &EntryKey, value: Buffer) -> Option<(List, Place)> {
+        if !is_list(entry) || !List::is_likely(&value) {
+            return None;
+        }
+        let (cost_ns, end) = (
+            value.len() as u64 / 10,
+            self.core.block.blocks() * u64::from(self.core.block.block_bytes()),
+        );
+        let parsed = compute_fn(class(), cost_ns, move || {
+            let mut list = List::parse(&value).ok()?;
+            // Values are compared with the checksums of their records.
+            let is_of_blocks = list.kind == LocationKind::BLOCKS && list.nsid == NSID_BLOCK;
+            list.keep_apart(if is_of_blocks { end } else { 0 });
+            Some(list)
+        });
+        Some((parsed.await.ok().flatten()?, Place::default()))
     }
 
-    async fn compare(&self, list: &List, number: usize) -> Option<Compared> {
-        let piece = list.pieces.get(number)?;
-        let first = match compare(&self.core.kv, &self.core.block, list, number, 0).await {
+    async fn compare(&self, (list, place): &mut (List, Place)) -> Option<Compared> {
+        let (piece, sums) = list.next(place)?;
+        let pages = Pages { piece, sums, from: 0 };
+        let first = match compare(&self.core.kv, &self.core.block, list, &pages).await {
             Ok(Differing { count: 0, .. }) => None,
             Ok(Differing { first, .. }) => Some(u64::from(first)),
             // The medium cannot read them.

@@ -20,6 +20,7 @@ use csd_reactor::Buffer;
 
 use crate::error::{Access, MediaError};
 use crate::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
+use crate::segment_head::SegmentHeader;
 use crate::shard::{Append, Change, Location, Outcome, Segment, Shard};
 use crate::walk::{Step, Until, Walk};
 
@@ -57,8 +58,8 @@ pub struct Candidate {
 /// Records that are moved together.
 #[derive(Default)]
 struct Batch {
-    // With their commit numbers.
-    records: Vec<(EntryKey, Location, u64, Option<Vec<Buffer>>)>,
+    // With the commit numbers and checksums of their records.
+    records: Vec<(EntryKey, Location, (u64, u32), Option<Vec<Buffer>>)>,
     bytes: u64,
 }
 
@@ -166,7 +167,8 @@ impl Shard {
                 return Ok(());
             }
             batch.bytes += from.footprint();
-            batch.records.push((record.key, from, record.commit, value));
+            let known = (record.commit, record.value_checksum);
+            batch.records.push((record.key, from, known, value));
         }
         self.move_all(batch).await
     }
@@ -186,9 +188,9 @@ impl Shard {
             return Ok(());
         }
         let outcome = Outcome::of(batch.records.len());
-        self.enqueue(batch.records.into_iter().map(|(key, from, commit, value)| {
+        self.enqueue(batch.records.into_iter().map(|(key, from, (commit, checksum), value)| {
             let change = Change::Move { key, from, commit };
-            Append::new(change, value, &outcome)
+            Append::new(change, (value, checksum), &outcome)
         }));
         outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }
@@ -204,7 +206,14 @@ impl Shard {
         if let Some(segment) = self.owned.borrow_mut().get_mut(&number) {
             segment.freeing = true;
         }
-        self.write_pages(self.segments.at(number, 0), &[]).await?;
+        let header = match self.segments.tag() {
+            0 => Vec::new(),
+            _ => {
+                let sequence = self.owned.borrow()[&number].sequence;
+                SegmentHeader::freed(&self.segments.uuid, sequence).as_bytes().to_vec()
+            }
+        };
+        self.write_pages(self.segments.at(number, 0), &header).await?;
         self.syncer.sync().await?;
         self.owned.borrow_mut().remove(&number);
         self.segments.give_cleaned(number);

@@ -149,7 +149,9 @@ impl Shard {
     pub(crate) fn enter_epoch(&self, group: &mut Group) -> Result<Option<u64>, MediaError> {
         let Some(epochs) = &self.segments.epochs else { return Ok(None) };
         epochs.syncer.check()?;
-        let counted = |(append, _): &&mut (Append, _)| append.is_new() && is_cached(append.key().0);
+        // Also those that are answered when they are durable: an answer of the next epoch that came
+        // before theirs would be undone without them.
+        let counted = |(append, _): &&mut (Append, _)| append.is_new();
         let changes = group.placed.iter_mut().filter(counted).count();
         let (epoch, outstanding) = epochs.enter(changes);
         let changes = group.placed.iter_mut().filter(counted);

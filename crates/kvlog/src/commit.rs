@@ -233,9 +233,9 @@ mod tests {
             let from = shard.find(&key).unwrap();
             let outcome = Outcome::of(2);
             let change = Change::New { lock: shard.lock(key).await, room: None };
-            let new = Append::new(change, value(b"newer"), &outcome);
+            let new = Append::new(change, (value(b"newer"), crc32c::crc32c(b"newer")), &outcome);
             let change = Change::Move { key, from, commit: 1 };
-            let moved = Append::new(change, value(b"old"), &outcome);
+            let moved = Append::new(change, (value(b"old"), crc32c::crc32c(b"old")), &outcome);
             shard.enqueue([new, moved]);
             outcome.all_ended().await.unwrap();
             let until = Until::Sealed(shard.owned.borrow()[&from.segment].filled);

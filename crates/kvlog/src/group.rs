@@ -132,7 +132,6 @@ impl Group {
     pub(crate) fn place(&mut self, mut append: Append, new_commit: impl FnOnce() -> u64) {
         let value = append.value.take();
         let pieces = value.as_deref().unwrap_or(&[]);
-        let checksum = pieces.iter().fold(0, |crc, piece| crc32c::crc32c_append(crc, piece));
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let length = u32::try_from(length).expect("values are at most 16 MiB");
         let commit = match &append.change {
@@ -147,7 +146,7 @@ impl Group {
             key: append.key(),
             commit,
             value_bytes: value.as_ref().map(|_| length),
-            value_checksum: checksum,
+            value_checksum: append.checksum,
             group: u32::try_from(self.start / self.unit).expect("a segment has few sectors"),
         };
         let location =

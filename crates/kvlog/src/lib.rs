@@ -29,6 +29,7 @@ mod headless;
 pub mod hint;
 pub mod index;
 mod list_keys;
+mod lists;
 mod log_positions;
 pub mod mark;
 pub mod media;
@@ -44,6 +45,7 @@ pub mod service;
 pub mod shard;
 mod shards;
 mod store_newer;
+mod sum;
 mod uncertain_keys;
 mod value;
 pub mod walk;
@@ -166,6 +168,15 @@ impl Kv {
     pub async fn flush(&self) -> Result<(), Status> {
         let Some(epochs) = &self.segments.epochs else { return Ok(()) };
         epochs.close(epochs.current()).await.map_err(|error| error.status(Access::Write))
+    }
+
+    /// Makes every change of a namespace durable that has ended. Without a volatile cache of the
+    /// namespace it is.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn flush_namespace(&self, nsid: u16) -> Result<(), Status> {
+        if self.segments.is_uncached(nsid) { Ok(()) } else { self.flush().await }
     }
 
     /// Stores a value.

@@ -62,15 +62,16 @@ pub trait Owner {
     /// Checksums of data outside the log, in pieces.
     type Checksums;
 
-    /// Returns the checksums that a value is, if it is some.
-    fn checksums(&self, entry: &EntryKey, value: &Buffer) -> Option<Self::Checksums>;
-
-    /// Compares a piece with its checksums; `None` behind the last piece.
-    fn compare(
+    /// Returns the checksums that a value is, if it is some. A long value is looked at elsewhere
+    /// than on this core.
+    fn checksums(
         &self,
-        checksums: &Self::Checksums,
-        piece: usize,
-    ) -> impl Future<Output = Option<Compared>>;
+        entry: &EntryKey,
+        value: Buffer,
+    ) -> impl Future<Output = Option<Self::Checksums>>;
+
+    /// Compares the next piece with its checksums; `None` behind the last piece.
+    fn compare(&self, checksums: &mut Self::Checksums) -> impl Future<Output = Option<Compared>>;
 
     /// Takes the report of damage, in every pass again.
     fn report(&self, damage: &Damage);
@@ -104,8 +105,6 @@ struct Outside<C> {
     shard: Rc<Shard>,
     read: Read,
     checksums: C,
-    // The next piece.
-    piece: usize,
 }
 
 impl<O: Owner> Scrubber<O> {
@@ -186,9 +185,12 @@ impl<O: Owner> Scrubber<O> {
             if value.is_none() && shard.is_current(&read.key, &read.at) {
                 self.found(&read.damage(None));
             }
-            let sums = value.and_then(|value| self.owner.checksums(&record.key, &value));
+            let sums = match value {
+                Some(value) => self.owner.checksums(&record.key, value).await,
+                None => None,
+            };
             let shard = Rc::clone(shard);
-            self.outside = sums.map(|checksums| Outside { shard, read, checksums, piece: 0 });
+            self.outside = sums.map(|checksums| Outside { shard, read, checksums });
             self.walking = Some(walking);
             return Some(record.footprint());
         };
@@ -198,15 +200,14 @@ impl<O: Owner> Scrubber<O> {
 
     /// Compares the next piece; returns its bytes, and `None` behind the last one.
     async fn compare(&mut self, mut outside: Outside<O::Checksums>) -> Option<u64> {
-        let Outside { shard, read, checksums, piece } = &mut outside;
+        let Outside { shard, read, checksums } = &mut outside;
         if !shard.is_current(&read.key, &read.at) {
             return None;
         }
-        let compared = self.owner.compare(checksums, *piece).await?;
+        let compared = self.owner.compare(checksums).await?;
         if compared.differs_at.is_some() && shard.is_current(&read.key, &read.at) {
             self.found(&read.damage(compared.differs_at));
         }
-        *piece += 1;
         self.outside = Some(outside);
         Some(compared.bytes)
     }

@@ -26,6 +26,7 @@ use crate::media::{Media, Syncer};
 use crate::record::{EntryKey, footprint};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
+use crate::sum::checksum;
 
 /// Location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct Append {
     pub change: Change,
     /// Pieces of the value, `None` for a tombstone.
     pub value: Option<Vec<Buffer>>,
+    /// CRC-32C of the value.
+    pub checksum: u32,
     /// Outcome, set when the group is durable or has failed.
     pub outcome: Rc<Outcome>,
     /// Place in the order of answers, from the time when its group is written.
@@ -103,9 +106,13 @@ pub enum Change {
 }
 
 impl Append {
-    /// Makes an append that is not written yet.
-    pub fn new(change: Change, value: Option<Vec<Buffer>>, outcome: &Rc<Outcome>) -> Self {
-        Self { change, value, outcome: Rc::clone(outcome), turn: Turn::default() }
+    /// Makes an append that is not written yet, of a value with this CRC-32C.
+    pub fn new(
+        change: Change,
+        (value, checksum): (Option<Vec<Buffer>>, u32),
+        outcome: &Rc<Outcome>,
+    ) -> Self {
+        Self { change, value, checksum, outcome: Rc::clone(outcome), turn: Turn::default() }
     }
 
     /// Returns namespace and key.
@@ -298,9 +305,10 @@ impl Shard {
         value: Option<Vec<Buffer>>,
         room: Option<Room>,
     ) -> Result<Turn, Refused> {
+        let checksum = checksum(value.iter().flatten().map(|piece| &piece[..])).await;
         let outcome = Outcome::of(1);
         let change = Change::New { lock, room };
-        self.enqueue([Append::new(change, value, &outcome)]);
+        self.enqueue([Append::new(change, (value, checksum), &outcome)]);
         outcome.all_ended().await
     }
 
@@ -349,7 +357,8 @@ mod tests {
             let before = written(&shard);
             let outcome = Outcome::of(1);
             let change = Change::Move { key, from, commit: 1 };
-            shard.enqueue([Append::new(change, value(), &outcome)]);
+            let checksum = crc32c::crc32c(b"value");
+            shard.enqueue([Append::new(change, (value(), checksum), &outcome)]);
             outcome.all_ended().await.unwrap();
             assert_eq!(written(&shard), before, "nothing was appended");
             assert_eq!(shard.find(&key), None);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, class, core_id, post};
+use csd_reactor::{Buffer, class, core_id, post, worked};
 
 use crate::error::Access;
 use crate::media::{Failure, Media, Operation};
@@ -163,6 +163,7 @@ impl Value {
         }
         let buffer = self.read_at(self.read, left.min(most), (head, tail)).await?;
         self.read += u32::try_from(buffer.len()).expect("a value is at most 16 MiB");
+        worked(buffer.len() as u64);
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.checksum() != Some(self.crc) {
             return Err(self.damaged(self.bytes().into(), "the value's checksum does not hold"));

@@ -65,7 +65,7 @@ mod time;
 mod timer;
 mod ublk;
 
-pub use backend::thread::{lead_session, redirect_stderr};
+pub use backend::thread::{end_with_parent, lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
 pub use busy_times::BusyTimes;
 pub use class::Class;
@@ -77,8 +77,8 @@ pub use core::{
     CoreGone, CoreId, backend_name, busy, call, class, core_count, core_id, core_local, post,
     random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
-pub use csd_buffer::{ALIGNMENT, Buffer};
-pub use door::{Completions, Door, Hosted, Pending, Unanswered};
+pub use csd_buffer::{ALIGNMENT, Buffer, ITEM, work, worked};
+pub use door::{Completions, Door, Hosted, Pending, Unanswered, interruptible};
 pub use endpoint::Endpoint;
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;

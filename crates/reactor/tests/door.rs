@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{
-    Completions, Config, CoreId, Door, Hosted, Unanswered, core_id, sleep, yield_now,
+    Completions, Config, CoreId, Door, Hosted, Unanswered, core_id, interruptible, sleep, yield_now,
 };
 
 const CORE: CoreId = CoreId(0);
@@ -239,4 +239,38 @@ fn a_world_answers_between_its_steps_and_after_a_crash() {
         world.trace_hash()
     };
     assert_eq!(hash(7), hash(7));
+}
+
+/// Waits for an answer, and for room, end when the thread is interrupted; the request goes on.
+#[test]
+fn an_interrupted_wait_ends_and_its_request_does_not() {
+    thread_local! {
+        static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    fn third_time() -> bool {
+        ASKED.set(ASKED.get() + 1);
+        ASKED.get().is_multiple_of(3)
+    }
+    let hosted = hosted(1, 1);
+    let (go, gone) = (Arc::new(Mutex::new(false)), Arc::new(AtomicUsize::new(0)));
+    let waits = {
+        let (go, gone) = (Arc::clone(&go), Arc::clone(&gone));
+        move || async move {
+            while !*go.lock().unwrap() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            gone.fetch_add(1, SeqCst)
+        }
+    };
+    let door = hosted.door();
+    for request in 1..=2 {
+        // The second one waits for room.
+        let answer = interruptible(third_time, || door.call(CORE, waits.clone()));
+        assert_eq!(answer, Err(Unanswered::Interrupted));
+        assert_eq!(ASKED.get(), 3 * request);
+    }
+    *go.lock().unwrap() = true;
+    assert_eq!(door.call(CORE, waits), Ok(1), "the first one went on, the second never began");
+    assert_eq!(ASKED.get(), 6, "nothing is asked outside");
+    hosted.close().expect("an orderly end");
 }

@@ -78,6 +78,8 @@ struct Fleet {
     world: World,
     /// Groups of powers and hashes that drives offer for authentication.
     offer: Offer,
+    /// True if the drives have a volatile cache.
+    volatile_cache: bool,
     drives: Vec<Drive>,
     host: MachineId,
 }
@@ -85,10 +87,15 @@ struct Fleet {
 impl Fleet {
     /// Starts the drives, each with its list.
     fn new(seed: u64, lists: impl Fn(usize) -> PeerList) -> Self {
-        Self::with_offer(seed, lists, Offer::default())
+        Self::with(seed, lists, Offer::default(), false)
     }
 
-    fn with_offer(seed: u64, lists: impl Fn(usize) -> PeerList, offer: Offer) -> Self {
+    fn with(
+        seed: u64,
+        lists: impl Fn(usize) -> PeerList,
+        offer: Offer,
+        volatile_cache: bool,
+    ) -> Self {
         let world = World::new(seed, WorldConfig::default());
         let drive = |index: usize| Drive {
             machine: world.machine(&nqn(index), ip(index), 1 + index % 2),
@@ -99,7 +106,7 @@ impl Fleet {
         };
         let drives: Vec<Drive> = (0..DRIVES).map(drive).collect();
         let host = world.machine("host", ip(20), 1);
-        let this = Self { world, offer, drives, host };
+        let this = Self { world, offer, volatile_cache, drives, host };
         (0..DRIVES).for_each(|index| this.start(index));
         this.wait_for_drives();
         this
@@ -116,10 +123,12 @@ impl Fleet {
         let media = Media::Volatile(Arc::clone(disk));
         let (is_formatted, is_up) = (Rc::clone(is_formatted), Rc::clone(is_up));
         let (peers, offer) = (Some(Directory::fixed(list.clone())), self.offer.clone());
+        let volatile_cache = self.volatile_cache;
         self.world.start(*machine, move |core| {
             let (is_formatted, is_up) = (Rc::clone(&is_formatted), Rc::clone(&is_up));
             let (media, offer) = (media.clone(), offer.clone());
-            let resources = Resources { peers: peers.clone(), ..Resources::default() };
+            let resources =
+                Resources { peers: peers.clone(), volatile_cache, ..Resources::default() };
             async move {
                 if core == CoreId(0) {
                     let (is_new, name) = (!is_formatted.get(), nqn(index));
@@ -187,7 +196,11 @@ async fn store(index: usize, number: u32, bytes: &[u8]) {
 }
 
 async fn retrieve(index: usize, number: u32) -> Option<Vec<u8>> {
-    let kv = Kv::open(&connect(index).await, NSID_OBJECTS).unwrap();
+    retrieve_from(NSID_OBJECTS, index, number).await
+}
+
+async fn retrieve_from(nsid: u32, index: usize, number: u32) -> Option<Vec<u8>> {
+    let kv = Kv::open(&connect(index).await, nsid).unwrap();
     let found = kv.retrieve(&chunk_key(&PREFIX, number), 1 << 20).await.unwrap();
     found.map(|value| value.to_vec())
 }

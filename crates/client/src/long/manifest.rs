@@ -97,6 +97,11 @@ pub(super) fn piece_id(piece: &Key) -> [u8; 8] {
     piece.padded()[4..12].try_into().expect("8 bytes")
 }
 
+/// Returns the number in a piece's key.
+pub(super) fn piece_number(piece: &Key) -> u32 {
+    u32::from_be_bytes(piece.padded()[12..].try_into().expect("4 bytes"))
+}
+
 /// Returns true if `key` has the form of a piece's key.
 #[must_use]
 pub fn is_piece(key: &Key) -> bool {

@@ -11,7 +11,8 @@
 //! them may stay behind. NVMe has no command that would prevent this.
 //!
 //! - `manifest`: the layout
-//! - `put`: storing, deleting
+//! - `put`: storing
+//! - `remove`: deleting
 //! - `get`: reading
 //! - `orphans`: pieces that no manifest names
 
@@ -19,6 +20,7 @@ mod get;
 mod manifest;
 mod orphans;
 mod put;
+mod remove;
 
 pub use get::{Object, Within};
 pub use manifest::{MANIFEST_BYTES, Manifest, PIECE_MARK, is_piece};

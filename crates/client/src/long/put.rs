@@ -1,7 +1,7 @@
-//! Storing and deleting objects of any length.
+//! Storing objects of any length.
 //!
 //! Invariants: the manifest is stored after all of its pieces; pieces are deleted only after the
-//! manifest that names them was replaced or deleted.
+//! manifest that names them was replaced; no object has the key of a piece.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, random_bytes};
 
-use super::manifest::{MANIFEST_BYTES, Manifest, piece_key};
+use super::manifest::{MANIFEST_BYTES, Manifest, is_piece, piece_key};
 use crate::ordered::Ordered;
 use crate::{Error, Session};
 
@@ -29,15 +29,15 @@ pub struct Put {
 }
 
 /// The value that a put replaces: its first bytes and its length.
-type Old = Option<(Vec<u8>, u64)>;
+pub(super) type Old = Option<(Vec<u8>, u64)>;
 
 impl Session {
     /// Stores all bytes of `source` under `key`; `options` are `STORE_*`. Reads `source` on this
     /// core, which waits meanwhile, and calls `progress` with the length of each part stored.
     ///
     /// # Errors
-    /// As [`Session::put`]; [`Error::Stream`] if `source` fails. The old version is unchanged then,
-    /// unless the drive stopped answering.
+    /// As [`Session::put`]; [`Error::PieceKey`]; [`Error::Stream`] if `source` fails. The old
+    /// version is unchanged then, unless the drive stopped answering.
     pub async fn put_object(
         &self,
         key: &Key,
@@ -45,6 +45,9 @@ impl Session {
         options: u8,
         progress: &dyn Fn(u64),
     ) -> Result<Put, Error> {
+        if is_piece(key) {
+            return Err(Error::PieceKey);
+        }
         let old = self.old(key).await?;
         let conflict = match (options & STORE_IF_ABSENT != 0, options & STORE_IF_EXISTS != 0) {
             (true, _) if old.is_some() => Some(Status::KEY_EXISTS),
@@ -54,7 +57,7 @@ impl Session {
         if let Some(status) = conflict {
             return Err(self.refused("Store", status));
         }
-        let piece_bytes = self.settings().piece_bytes_max.min(self.value_bytes_max()).max(1);
+        let piece_bytes = self.piece_bytes();
         let first = read_piece(source, piece_bytes)?;
         let more = match first.len() < piece_bytes as usize {
             true => Vec::new(),
@@ -86,19 +89,14 @@ impl Session {
         Ok(Put { bytes: manifest.bytes, pieces: manifest.pieces(), left_behind })
     }
 
-    /// Deletes `key`, and its pieces if it is a long object. Returns false if it did not exist.
-    ///
-    /// # Errors
-    /// Any of a command's.
-    pub async fn delete_object(&self, key: &Key) -> Result<bool, Error> {
-        let Some((front, whole)) = self.old(key).await? else { return Ok(false) };
-        self.delete(key).await?;
-        self.remove_old(manifest_in(&front, whole)).await;
-        Ok(true)
+    /// Returns the value of `key` that a put would replace.
+    pub(super) async fn old(&self, key: &Key) -> Result<Old, Error> {
+        self.run(async |kv, _| self::old(kv, key).await).await
     }
 
-    async fn old(&self, key: &Key) -> Result<Old, Error> {
-        self.run(async |kv, _| self::old(kv, key).await).await
+    /// Returns the length of every piece but an object's last.
+    pub(super) fn piece_bytes(&self) -> u32 {
+        self.settings().piece_bytes_max.min(self.value_bytes_max()).max(1)
     }
 
     fn refused(&self, what: &'static str, status: Status) -> Error {
@@ -198,33 +196,6 @@ impl Session {
         });
         stored.await
     }
-
-    async fn remove_old(&self, manifest: Option<Manifest>) -> u32 {
-        match manifest {
-            Some(manifest) => self.remove_pieces(&manifest).await,
-            None => 0,
-        }
-    }
-
-    /// Deletes pieces; returns the number of those that may still exist. Stops at the first error,
-    /// because the others would meet it as well.
-    async fn remove_pieces(&self, manifest: &Manifest) -> u32 {
-        let mut deletes = Ordered::new();
-        let (mut done, mut failed) = (0, false);
-        let mut numbers = 0..manifest.pieces();
-        loop {
-            while !failed && deletes.len() < self.settings().depth.max(1) {
-                let Some(number) = numbers.next() else { break };
-                let key = manifest.key(number);
-                deletes.push(async move { self.delete(&key).await });
-            }
-            match deletes.next().await {
-                Some(Ok(_)) => done += 1,
-                Some(Err(_)) => failed = true,
-                None => return manifest.pieces() - done,
-            }
-        }
-    }
 }
 
 /// Returns the value of `key` that a put would replace.
@@ -234,7 +205,7 @@ async fn old(kv: &Kv, key: &Key) -> Result<Old, csd_initiator::Error> {
 }
 
 /// Returns the manifest in a value's first bytes, if the value is one.
-fn manifest_in(front: &[u8], whole: u64) -> Option<Manifest> {
+pub(super) fn manifest_in(front: &[u8], whole: u64) -> Option<Manifest> {
     Manifest::parse(front).filter(|_| whole == MANIFEST_BYTES as u64)
 }
 

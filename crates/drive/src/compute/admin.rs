@@ -39,41 +39,53 @@ impl Compute {
 }
 
 async fn load(shared: &Shared, host: &str, part: Part, data: &[u8]) -> Result<(), Status> {
+    let refused = |digest: Option<&[u8; 32]>, status: Status, reason: &str| {
+        log_loaded(shared, part, digest, Err(reason));
+        Err(status)
+    };
     let (engine, bytes, compiling) = match shared.library.load(host, part, data) {
         Ok(Loaded::Partly) => return Ok(()),
-        Err(status) => {
-            log_loaded(shared, part, data, Err(&status.to_string()));
-            return Err(status);
-        }
+        Err(status) => return refused(None, status, &status.to_string()),
         Ok(Loaded::Whole { engine, bytes, compiling }) => (engine, bytes, compiling),
     };
     let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
     // The job owns the index: no other program takes it while the job runs, even if the host is
     // gone.
-    let compiled = compute_long(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
-    let (compiled, bytes, compiling) = match compiled.await {
+    let compiled = compute_long(cost_ns, move || {
+        let digest = digest(&bytes);
+        let compiled = compiling.admits(&digest).then(|| engine.compile(&bytes));
+        (compiled, digest, compiling)
+    });
+    let (compiled, digest, compiling) = match compiled.await {
         Ok(done) => done,
-        Err(failed) => {
-            log_loaded(shared, part, &[], Err(&failed.to_string()));
-            return Err(Status::INVALID_PROGRAM_DATA);
-        }
+        Err(failed) => return refused(None, Status::INVALID_PROGRAM_DATA, &failed.to_string()),
     };
+    let digest = Some(&digest);
     let ended = match compiled {
-        Ok(compiled) => compiling.finish(compiled).map_err(|status| (status, status.to_string())),
-        Err(reason) => {
+        Some(Ok(compiled)) => compiling.finish(compiled),
+        Some(Err(reason)) => {
             drop(compiling);
-            Err((Status::INVALID_PROGRAM_DATA, reason))
+            return refused(digest, Status::INVALID_PROGRAM_DATA, &reason);
+        }
+        None => {
+            drop(compiling);
+            Err(Status::OPERATION_DENIED)
         }
     };
-    let reason = ended.as_ref().err().map(|(_, reason)| reason.as_str());
-    log_loaded(shared, part, &bytes, reason.map_or(Ok(()), Err));
-    ended.map_err(|(status, _)| status)
+    match ended {
+        Ok(()) => {
+            log_loaded(shared, part, digest, Ok(()));
+            Ok(())
+        }
+        Err(status) => refused(digest, status, &status.to_string()),
+    }
 }
 
-fn log_loaded(shared: &Shared, part: Part, bytes: &[u8], outcome: Result<(), &str>) {
+/// Logs the outcome of a part; the last one of a program has the program's digest.
+fn log_loaded(shared: &Shared, part: Part, digest: Option<&[u8; 32]>, outcome: Result<(), &str>) {
     let mut fields = vec![("index", part.index.to_string()), ("bytes", part.size.to_string())];
-    if bytes.len() == part.size as usize {
-        let hex: String = digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Some(digest) = digest {
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         fields.push(("digest", hex));
     }
     match outcome {

@@ -55,7 +55,7 @@ impl Compute {
         let mut drain = Drain::new(self, execution.output)?;
         let io = Rc::new(PieceIo::new(self, &task).await?);
         let turn = Rc::new(self.capacity.acquire(execution, held_bytes(&task)).await);
-        let mut work = Combining::new(Rc::clone(&task), io, turn, cancel.clone())?;
+        let mut work = Combining::new(Rc::clone(&task), io, turn, cancel.clone()).await?;
         let gathered = work.gather(meter).await;
         let answers = match gathered {
             Ok(sources) => work.finish(sources, meter).await,
@@ -110,7 +110,7 @@ struct Combining {
 }
 
 impl Combining {
-    fn new(
+    async fn new(
         task: Rc<Task>,
         io: Rc<PieceIo>,
         turn: Rc<Turn>,
@@ -120,8 +120,11 @@ impl Combining {
         let factor = |source: usize, sum: usize| targets[sum].factors[source];
         let combiner = Combiner::new(task.sources.len(), targets.len(), factor);
         let combiner = Arc::new(combiner.map_err(Failure::misuse)?);
-        let sums = targets.iter().map(|target| Buffer::zeroed(target.piece.bytes as usize));
-        let sums = sums.collect();
+        let mut sums = Vec::with_capacity(targets.len());
+        for target in targets {
+            let bytes = target.piece.bytes as usize;
+            sums.push(elsewhere(bytes, move || Buffer::zeroed(bytes)).await?);
+        }
         let stored = vec![(0, Stored::Lost); task.targets.len()];
         Ok(Self { task, io, turn, cancel, combiner, sums, stored, storing: VecDeque::new() })
     }
@@ -179,7 +182,7 @@ impl Combining {
     }
 
     /// Begins to store the targets that are copies of a source.
-    async fn copy(&mut self, source: usize, bytes: Buffer, crc: u32) -> Result<(), Failure> {
+    async fn copy(&mut self, source: usize, mut bytes: Buffer, crc: u32) -> Result<(), Failure> {
         let task = Rc::clone(&self.task);
         let is_copy = |target: &usize| {
             let copied = task.targets[*target].copied(&task.sources);
@@ -188,7 +191,11 @@ impl Combining {
         let targets: Vec<usize> = (0..task.targets.len()).filter(is_copy).collect();
         let Some((last, others)) = targets.split_last() else { return Ok(()) };
         for target in others {
-            self.store_copy(*target, Buffer::from_slice(&bytes), crc).await?;
+            let copied =
+                elsewhere(bytes.len(), move || (Buffer::from_slice(&bytes), bytes)).await?;
+            let copy;
+            (copy, bytes) = copied;
+            self.store_copy(*target, copy, crc).await?;
         }
         self.store_copy(*last, bytes, crc).await
     }
@@ -229,15 +236,15 @@ impl Combining {
 
     /// Stores the sums, if all have the digests that the task gives, and waits for all stores.
     async fn finish(&mut self, sources: Vec<u32>, meter: &mut Meter) -> Result<Answers, Failure> {
-        let numbers: Vec<usize> = self.task.sums().map(|(number, _)| number).collect();
+        let task = Rc::clone(&self.task);
+        let numbers: Vec<usize> = task.sums().map(|(number, _)| number).collect();
         let mut sums = Vec::new();
         for (number, sum) in numbers.into_iter().zip(std::mem::take(&mut self.sums)) {
-            let cost_ns = sum.len() as u64 / 10;
-            let digest = compute_fn(Class::Execution, cost_ns, move || {
+            let digest = move || {
                 let crc = crc32c::crc32c(&sum);
                 (sum, crc)
-            });
-            let (sum, crc) = digest.await?;
+            };
+            let (sum, crc) = elsewhere(task.targets[number].piece.bytes as usize, digest).await?;
             self.check_target(number, crc)?;
             sums.push((number, sum, crc));
         }
@@ -250,6 +257,16 @@ impl Combining {
         }
         Ok(Answers { sources, targets: std::mem::take(&mut self.stored) })
     }
+}
+
+/// Runs a closure over so many bytes on the compute thread: a piece is long.
+async fn elsewhere<T: Send + 'static>(
+    bytes: usize,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    // The simulated clock is charged 10 GB/s, as of other programs.
+    let done = compute_fn(Class::Execution, bytes as u64 / 10, run).await;
+    done.map_err(|_| Failure::new(Status::PROGRAM_FAILED, "the computation panicked"))
 }
 
 /// A job that adds the products of one source to all sums.

@@ -76,7 +76,7 @@ impl Compute {
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
         let mut drain = Drain::new(self, execution.output)?;
-        let mut sources = Sources::plan(self, execution)?;
+        let mut sources = Sources::plan(self, execution).await?;
         let mut state = ExecutionState {
             program,
             inputs: Inputs::new(execution.streams()),

@@ -1,7 +1,7 @@
 //! [`Library`]: programs that hosts load, from their first byte to an execution.
 //!
 //! Programs are kept in memory, and lost when the drive stops. A program is loaded in parts, in
-//! order. With the last part it is looked up in the allow-list and compiled on a thread of its own.
+//! order. With the last part a thread of its own looks it up in the allow-list and compiles it.
 //!
 //! Invariants: a program belongs to the host that loaded it, by its NQN, and does not exist for
 //! others; an index of a host holds one program; a program that is compiled, active or running is
@@ -17,6 +17,7 @@ use csd_nvme::program::{
     ACTIVE_MAX, ALL_PROGRAMS_BYTES_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part, ProgramType,
 };
 use csd_nvme::status::Status;
+use csd_reactor::worked;
 
 use super::ranges::owner;
 
@@ -63,6 +64,9 @@ type Slots = BTreeMap<Key, Slot>;
 
 struct Slot {
     part: Part,
+    /// Bytes of the program that were loaded.
+    loaded: usize,
+    /// These bytes, until all are there.
     bytes: Vec<u8>,
     compiled: Option<Arc<dyn Compiled>>,
     /// True while a [`Compiling`] of it exists.
@@ -73,8 +77,8 @@ struct Slot {
 
 impl Slot {
     fn new(part: Part) -> Self {
-        let (bytes, compiled) = (Vec::new(), None);
-        Self { part, bytes, compiled, compiling: false, active: false, running: 0 }
+        let (loaded, bytes, compiled) = (0, Vec::new(), None);
+        Self { part, loaded, bytes, compiled, compiling: false, active: false, running: 0 }
     }
 
     /// Returns true if it must not change.
@@ -93,7 +97,8 @@ impl std::fmt::Debug for Slot {
 pub enum Loaded {
     /// More parts follow.
     Partly,
-    /// It was the last part: the caller compiles these bytes, then calls [`Compiling::finish`].
+    /// It was the last part: the caller asks if the program is admitted, compiles these bytes, then
+    /// calls [`Compiling::finish`].
     Whole {
         /// Engine that compiles it.
         engine: Arc<dyn Engine>,
@@ -123,7 +128,7 @@ impl Library {
     fn check_room(&self, slots: &Slots, key: &Key, more: usize) -> Result<(), Status> {
         let bytes = |owner: Option<&str>| -> usize {
             let counted = slots.iter().filter(|((of, _), _)| owner.is_none_or(|owner| owner == of));
-            counted.map(|(_, slot)| slot.bytes.len()).sum()
+            counted.map(|(_, slot)| slot.loaded).sum()
         };
         let share = if self.shared { LOADED_BYTES_MAX } else { LOADED_BYTES_MAX / 2 };
         if bytes(None) + more > LOADED_BYTES_MAX || bytes(Some(&key.0)) + more > share {
@@ -142,7 +147,7 @@ impl Library {
     /// [`Status::INVALID_PROGRAM_TYPE`], [`Status::PROGRAM_IN_USE`],
     /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when there
     /// are too many programs; [`Status::INVALID_PROGRAM_DATA`] for a part that does not follow on
-    /// the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
+    /// the last.
     pub fn load(self: &Arc<Self>, host: &str, part: Part, data: &[u8]) -> Result<Loaded, Status> {
         downloadable(part.index)?;
         let engine = self.engines.iter().find(|engine| engine.ptype() == part.ptype);
@@ -157,20 +162,19 @@ impl Library {
         self.check_room(&slots, &key, data.len())?;
         let slot = slots.entry(key.clone()).or_insert_with(|| Slot::new(part));
         let same = Part { offset: slot.part.offset, bytes: slot.part.bytes, ..part } == slot.part;
-        if !same || slot.bytes.len() != part.offset as usize || slot.compiled.is_some() {
+        if !same || slot.loaded != part.offset as usize || slot.compiled.is_some() {
             return Err(Status::INVALID_PROGRAM_DATA);
         }
+        worked(data.len() as u64);
         slot.bytes.extend_from_slice(data);
-        if slot.bytes.len() < part.size as usize {
+        slot.loaded = slot.bytes.len();
+        if slot.loaded < part.size as usize {
             return Ok(Loaded::Partly);
         }
-        if !self.admission.admits(&digest(&slot.bytes)) {
-            slots.remove(&key);
-            return Err(Status::OPERATION_DENIED);
-        }
         slot.compiling = true;
+        let bytes = std::mem::take(&mut slot.bytes);
         let compiling = Compiling { library: Arc::clone(self), key, is_finished: false };
-        Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone(), compiling })
+        Ok(Loaded::Whole { engine: Arc::clone(engine), bytes, compiling })
     }
 
     /// Unloads a program, or the part of it that is loaded.
@@ -241,7 +245,7 @@ impl Library {
 
     /// Returns the bytes of all loaded programs.
     pub fn bytes(&self) -> u64 {
-        self.slots().values().map(|slot| slot.bytes.len() as u64).sum()
+        self.slots().values().map(|slot| slot.loaded as u64).sum()
     }
 
     /// Returns the descriptors of a host's whole programs, by index.
@@ -292,6 +296,11 @@ pub struct Compiling {
 }
 
 impl Compiling {
+    /// Returns true if a program with this digest is admitted.
+    pub fn admits(&self, digest: &[u8; 32]) -> bool {
+        self.library.admission.admits(digest)
+    }
+
     /// Stores the compiled program at its index.
     ///
     /// # Errors

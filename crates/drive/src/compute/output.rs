@@ -4,7 +4,8 @@
 //! stored. Bytes are written to the destination that the execution names and nowhere else.
 //! Invariants: at most [`FULL_BYTES`] and a chunk are gathered at once ([`SOURCE_BYTES_MAX`] and a
 //! chunk in a serial execution), and at most [`FULL_BYTES`] or a chunk are being stored
-//! ([`held_bytes`]); the output of an execution that succeeded is stored, durable as any Store is.
+//! ([`held_bytes`]); the output of an execution that succeeded is stored, durably, also in a
+//! namespace with a volatile cache.
 //! An execution that failed may have stored some of its output: the host deletes it.
 
 use std::collections::VecDeque;
@@ -148,11 +149,20 @@ impl Drain {
         oldest.await.map_err(|status| Failure::new(status, format!("output: {status}")))
     }
 
-    /// Waits for all stores, after a failure too, so that none outlives its execution.
+    /// Waits for all stores, after a failure too, so that none outlives its execution, and makes
+    /// them durable.
     pub(super) async fn finish(mut self) -> Result<(), Failure> {
         let mut result = Ok(());
         while !self.under_way.is_empty() {
             result = result.and(self.wait_for_one().await);
+        }
+        if let (Destination::KvChunks { nsid, .. }, Ok(()), 1..) =
+            (self.destination, &result, self.chunks)
+        {
+            let nsid = u16::try_from(nsid).expect("2 or 3");
+            self.kv.flush_namespace(nsid).await.map_err(|status| {
+                Failure::new(status, format!("output: it is not durable: {status}"))
+            })?;
         }
         result
     }

@@ -2,11 +2,12 @@
 
 use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::Execution;
-use csd_nvme::vendor::pages::{List, PROGRAM_ID, Task, list_key};
+use csd_nvme::vendor::pages::{List, Malformed, NONE, PROGRAM_ID, Task, list_key};
+use csd_reactor::{Class, compute_fn, worked};
 
 use super::execute::Meter;
 use super::{CancelToken, Compute, Failure, Report, values_of};
-use crate::page_check::compare;
+use crate::page_check::{Differing, Pages, compare};
 
 /// Bytes of a list that are read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -32,14 +33,33 @@ impl Compute {
         let mut value = self.kv.open(nsid, key).await?.ok_or_else(missing)?;
         let mut list = Vec::with_capacity(value.bytes() as usize);
         while let Some(part) = value.next(READ_BYTES, 0, 0).await? {
+            worked(part.len() as u64);
             list.extend_from_slice(&part);
         }
-        let list = List::parse(&list).map_err(Failure::misuse)?;
-        let piece = usize::try_from(task.piece).unwrap_or(usize::MAX);
-        let found = compare(&self.kv, &self.block, &list, piece, task.from).await?;
+        let found = self.compared_with(list, &task).await?;
         meter.read_bytes = found.bytes;
         meter.used_bytes = found.bytes;
         meter.work = found.bytes;
         Ok(u64::from(found.first) | u64::from(found.count) << 32)
+    }
+
+    /// Compares the pages that a task names with a list. A piece that the list does not have has
+    /// none.
+    async fn compared_with(&self, list: Vec<u8>, task: &Task) -> Result<Differing, Failure> {
+        let (cost_ns, number) = (list.len() as u64 / 10, task.piece as usize);
+        let found = compute_fn(Class::Execution, cost_ns, move || {
+            let mut list = List::parse(&list)?;
+            let found = list.piece(number).map(|(piece, sums)| (piece, sums.to_vec()));
+            // The others are freed here, too.
+            (list.pieces, list.sums) = (Vec::new(), Vec::new());
+            Ok::<_, Malformed>((list, found))
+        });
+        let (list, found) =
+            found.await.map_err(|_| Status::INTERNAL_ERROR)?.map_err(Failure::misuse)?;
+        let Some((piece, sums)) = found else {
+            return Ok(Differing { first: NONE, count: 0, bytes: 0 });
+        };
+        let pages = Pages { piece, sums: &sums, from: task.from };
+        Ok(compare(&self.kv, &self.block, &list, &pages).await?)
     }
 }

@@ -11,9 +11,9 @@ use csd_nvme::kv::Key;
 use csd_nvme::nvm::Extent;
 use csd_nvme::opcode;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::NSID_BLOCK;
 use csd_nvme::vendor::combine::{Guard, Piece, Stored, Task};
 use csd_nvme::vendor::location::Location;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV};
 use csd_reactor::Buffer;
 
 use super::{Compute, Failure, values_of};
@@ -162,7 +162,9 @@ impl PieceIo {
         match piece.location {
             Location::Value { nsid, key } => {
                 let kv = Kv::open(&controller, nsid).map_err(refused)?;
-                kv.store(&whole(&key), vec![bytes], 0).await.map_err(refused)
+                kv.store(&whole(&key), vec![bytes], 0).await.map_err(refused)?;
+                // The other namespace of values never has a volatile cache.
+                if nsid == NSID_KV { kv.flush().await.map_err(refused) } else { Ok(()) }
             }
             Location::Blocks { nsid, slba } => {
                 let block = Block::open(&controller, nsid).map_err(refused)?;
@@ -181,7 +183,8 @@ impl PieceIo {
                 let number = values_of(nsid)?;
                 shared.may_change(nsid, opcode::Kv::STORE.0)?;
                 self.check_guards(target).await?;
-                Ok(compute.kv.store(number, whole(&key), vec![bytes], 0).await?)
+                compute.kv.store(number, whole(&key), vec![bytes], 0).await?;
+                Ok(compute.kv.flush_namespace(number).await?)
             }
             Location::Blocks { nsid, slba } => {
                 let extent = self.extent(nsid, slba, piece.bytes)?;

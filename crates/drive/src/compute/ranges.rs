@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use csd_nvme::memory::Range;
 use csd_nvme::program::{MemoryRange, RANGE_SETS_MAX, RangeSet};
 use csd_nvme::status::Status;
 
@@ -42,7 +43,7 @@ struct Set {
 /// [`Status::INVALID_MEMORY_NAMESPACE`]; [`Status::INVALID_RANGE_SET`] for one that is empty or
 /// beyond the end; [`Status::OVERLAPPING_RANGES`].
 pub(super) fn check(memory: &LocalMemory, ranges: &[MemoryRange]) -> Result<(), Status> {
-    for (index, one) in ranges.iter().enumerate() {
+    for one in ranges {
         match memory.check_of(one.nsid, one.range) {
             Err(Status::LBA_OUT_OF_RANGE) => return Err(Status::INVALID_RANGE_SET),
             other => other?,
@@ -50,11 +51,13 @@ pub(super) fn check(memory: &LocalMemory, ranges: &[MemoryRange]) -> Result<(), 
         if one.range.length == 0 {
             return Err(Status::INVALID_RANGE_SET);
         }
-        if ranges[..index].iter().any(|other| other.range.overlaps(one.range)) {
-            return Err(Status::OVERLAPPING_RANGES);
-        }
     }
-    Ok(())
+    let mut sorted: Vec<Range> = ranges.iter().map(|one| one.range).collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    match sorted.windows(2).any(|two| two[0].overlaps(two[1])) {
+        true => Err(Status::OVERLAPPING_RANGES),
+        false => Ok(()),
+    }
 }
 
 impl RangeSets {
@@ -152,8 +155,6 @@ impl Drop for Taken {
 
 #[cfg(test)]
 mod tests {
-    use csd_nvme::memory::Range;
-
     use super::*;
 
     fn range(start: u64, length: u64) -> MemoryRange {

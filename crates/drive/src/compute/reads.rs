@@ -13,7 +13,7 @@ use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
 use csd_nvme::vendor::execute::{Execution, SourceData, chunk_key};
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, yield_now};
 
 use super::key_source::KeySource;
 use super::{Compute, Failure, values_of};
@@ -23,13 +23,16 @@ use crate::namespace::memory::LocalMemory;
 /// Longest piece of a source read at once.
 pub(super) const PIECE_BYTES: u32 = 1 << 20;
 
+/// Longest piece of inline bytes, which are copied.
+const INLINE_BYTES: usize = 128 << 10;
+
 /// CRC-32C of no bytes.
 const EMPTY: u32 = 0;
 
 /// One read of a source.
 pub(super) enum Read {
     Value { nsid: u16, prefix: [u8; 12], number: u32, skip: u32, digest: Option<u32> },
-    Inline { bytes: Vec<u8> },
+    Inline { bytes: Buffer },
     Blocks(Run),
     Memory { start: u64, bytes: u32 },
     Keys(KeySource),
@@ -47,7 +50,10 @@ pub(super) struct Run {
 }
 
 /// Plans the reads of every stream, and checks them as far as that needs no reading.
-pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<Read>>, Failure> {
+pub(super) async fn plan(
+    compute: &Compute,
+    execution: &Execution,
+) -> Result<Vec<Vec<Read>>, Failure> {
     let mut streams: Vec<Vec<Read>> = (0..execution.streams()).map(|_| Vec::new()).collect();
     let mut inline = &execution.inline[..];
     let mut digests =
@@ -76,7 +82,10 @@ pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Vec<Vec<R
             SourceData::Inline { bytes } => {
                 let cut = inline.split_at_checked(bytes as usize);
                 let (bytes, rest) = cut.ok_or(Status::INVALID_PROGRAM_DATA)?;
-                reads.push(Read::Inline { bytes: bytes.to_vec() });
+                for piece in bytes.chunks(INLINE_BYTES) {
+                    reads.push(Read::Inline { bytes: Buffer::from_slice(piece) });
+                    yield_now().await;
+                }
                 inline = rest;
             }
             SourceData::Blocks { nsid, slba, skip, bytes } => {
@@ -185,9 +194,7 @@ pub(super) async fn open(compute: &Compute, read: Read) -> Result<Opened, Failur
             Ok(Opened::Value { value, skip, digest })
         }
         Read::Keys(keys) => Ok(Opened::Keys(keys)),
-        Read::Inline { bytes } => {
-            Ok(Opened::Piece(InputPiece::Inline { bytes: Buffer::from_slice(&bytes) }))
-        }
+        Read::Inline { bytes } => Ok(Opened::Piece(InputPiece::Inline { bytes })),
         Read::Blocks(run) => {
             Ok(Opened::Piece(InputPiece::Blocks { block: compute.block.clone(), run }))
         }

@@ -181,8 +181,8 @@ pub(super) struct Batch {
 
 impl Sources {
     /// Plans the reads of an execution's sources, and checks them as far as that needs no reading.
-    pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Self, Failure> {
-        let streams = reads::plan(compute, execution)?;
+    pub(super) async fn plan(compute: &Compute, execution: &Execution) -> Result<Self, Failure> {
+        let streams = reads::plan(compute, execution).await?;
         let stream = |reads: Vec<Read>| Stream { left: reads.into_iter(), ..Stream::default() };
         let streams = streams.into_iter().map(stream).collect();
         let (ahead_bytes, left_bytes) = match execution.serial {

@@ -227,6 +227,11 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
         head(page, name, kind, help);
         let _ = writeln!(page, "{name} {value}");
     }
+    let name = "csd_connections_closed_total";
+    head(page, name, "counter", "Connections that ended, by cause.");
+    for (cause, count) in shared.causes.counts() {
+        let _ = writeln!(page, "{name}{{cause=\"{cause}\"}} {count}");
+    }
     head(page, "csd_transfer_memory_bytes", "gauge", "Memory in use for data on its way.");
     for (core, used) in memory.iter().enumerate() {
         for (what, bytes) in [

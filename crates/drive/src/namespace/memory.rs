@@ -12,7 +12,7 @@ use std::sync::{PoisonError, RwLock};
 
 use csd_nvme::memory::Range;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, yield_now};
+use csd_reactor::{Buffer, worked, yield_now};
 
 use csd_kvlog::media::{COPY_BYTES, in_turns};
 use csd_nvme::vendor::NSID_MEMORY;
@@ -72,6 +72,7 @@ impl LocalMemory {
 
     /// Reads `out.len()` bytes from `start` on, a range that [`Self::check`] has passed.
     pub fn read(&self, start: u64, out: &mut [u8]) {
+        worked(out.len() as u64);
         let mut done = 0;
         for (page, at, length) in parts(start, out.len()) {
             let part = &mut out[done..done + length];
@@ -85,6 +86,7 @@ impl LocalMemory {
 
     /// Writes `data` from `start` on, a range that [`Self::check`] has passed.
     pub fn write(&self, start: u64, data: &[u8]) {
+        worked(data.len() as u64);
         let mut done = 0;
         for (page, at, length) in parts(start, data.len()) {
             let mut page = self.pages[page].write().unwrap_or_else(PoisonError::into_inner);

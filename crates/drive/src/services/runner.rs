@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use csd_kvlog::segments::Segments;
 use csd_kvlog::service::{Service, Step};
-use csd_reactor::{Pacer, sleep_until};
+use csd_reactor::{Pacer, sleep_until, yield_now};
 
 use super::counts::Counts;
 
@@ -17,7 +17,7 @@ pub(crate) struct Begun {
 }
 
 /// Runs a service on this core, one step after the other at the pacer's rate, until the drive
-/// stops.
+/// stops. Yields to other tasks after each.
 pub(crate) async fn run(
     service: &mut dyn Service,
     mut pacer: Option<Pacer>,
@@ -31,6 +31,8 @@ pub(crate) async fn run(
         };
         counts.steps.fetch_add(1, Relaxed);
         counts.bytes.fetch_add(bytes, Relaxed);
+        // A step may wait for nothing, and the time of its bytes be over.
+        yield_now().await;
         if let Some(due) = pacer.as_mut().and_then(|pacer| pacer.reserve(bytes)) {
             sleep_until(due).await;
         }

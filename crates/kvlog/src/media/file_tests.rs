@@ -25,7 +25,7 @@ fn any_read_of_any_write_is_right_with_and_without_direct_io() {
         on_core(move || async move {
             let folder = folder();
             let (media, is_new) =
-                FileMedia::open(&folder.path().join("m"), BYTES, direct).await.unwrap();
+                FileMedia::open(&folder.path().join("m"), BYTES, direct, &|_| ()).await.unwrap();
             assert!(is_new && media.bytes() == BYTES);
             if direct == Direct::Auto && media.write_unit() == 1 {
                 eprintln!("SKIPPED: no direct I/O here: {}", media.note());
@@ -81,7 +81,7 @@ fn a_part_of_a_block_is_never_written_past_the_cache() {
     on_core(|| async {
         let folder = folder();
         let (media, _) =
-            FileMedia::open(&folder.path().join("m"), BYTES, Direct::Auto).await.unwrap();
+            FileMedia::open(&folder.path().join("m"), BYTES, Direct::Auto, &|_| ()).await.unwrap();
         if media.write_unit() == 1 {
             return eprintln!("SKIPPED: no direct I/O here: {}", media.note());
         }
@@ -95,20 +95,21 @@ fn a_medium_has_one_user() {
     on_core(|| async {
         let folder = folder();
         let path = folder.path().join("m");
-        let (first, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
-        let busy = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap_err().to_string();
+        let (first, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        let busy =
+            FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap_err().to_string();
         assert!(busy.contains("in use"), "{busy}");
         let busy = FileMedia::open_read_only(&path).await.unwrap_err().to_string();
         assert!(busy.contains("in use"), "{busy}");
         drop(first);
         // A first start that was killed before it wrote anything is begun again.
-        let (second, is_new) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (second, is_new) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         assert!(is_new);
         second.write(0, vec![Buffer::from_slice(&[7; 4096])]).await.0.unwrap();
         drop(second);
-        assert!(!FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap().1);
+        assert!(!FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap().1);
         std::fs::write(&path, [0; 1 << 20]).unwrap();
-        let (_, is_new) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (_, is_new) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         assert!(!is_new, "another length: it is not what a first start leaves");
     });
 }
@@ -121,9 +122,10 @@ fn where_direct_io_is_refused_it_is_said() {
     };
     let path = folder.path().join("m");
     on_core(move || async move {
-        let refused = FileMedia::open(&path, BYTES, Direct::On).await.unwrap_err().to_string();
+        let refused =
+            FileMedia::open(&path, BYTES, Direct::On, &|_| ()).await.unwrap_err().to_string();
         assert!(refused.contains("refuses direct I/O") && refused.contains("--direct auto"));
-        let (media, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (media, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         assert_eq!(media.note(), "direct I/O off: the file system refuses it");
         media.write(100, vec![Buffer::from_slice(b"any")]).await.0.unwrap();
     });
@@ -135,7 +137,7 @@ fn after(change: impl FnOnce(&std::path::Path) + Send + 'static) -> MediaError {
     on_core(move || async move {
         let folder = folder();
         let path = folder.path().join("m");
-        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         let media = crate::media::Media::File(file);
         let syncer = crate::media::Syncer::new(media.clone());
         syncer.sync().await.unwrap();
@@ -176,7 +178,7 @@ fn a_file_with_another_name_is_served_on() {
     on_core(|| async {
         let folder = folder();
         let path = folder.path().join("m");
-        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         std::fs::rename(&path, folder.path().join("moved")).unwrap();
         assert_eq!(file.check_presence(), Ok(()), "its values are found under the other name");
     });
@@ -187,7 +189,7 @@ fn a_superblock_that_is_overwritten_is_noticed_by_a_later_sync() {
     on_core(|| async {
         let folder = folder();
         let path = folder.path().join("m");
-        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         let media = crate::media::Media::File(file);
         let syncer = crate::media::Syncer::new(media.clone());
         syncer.expect(16, [0; 16]);

@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::sync::RwLock;
 
+use csd_reactor::worked;
+
 use super::Failures;
 
 /// Bytes under one lock.
@@ -73,6 +75,7 @@ impl Memory {
 
     /// Fills `into` from `offset` on; the range must be on the medium.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
+        worked(into.len() as u64);
         for_stripes(offset, into.len(), |stripe, within, range| {
             let into = &mut into[range];
             // A lock is poisoned only by a panic inside a copy, which cannot happen.
@@ -86,6 +89,7 @@ impl Memory {
 
     /// Writes `from` at `offset`; the range must be on the medium.
     pub fn write(&self, offset: u64, from: &[u8]) {
+        worked(from.len() as u64);
         for_stripes(offset, from.len(), |stripe, within, range| {
             let from = &from[range];
             let mut guard = self.stripes[stripe].write().unwrap_or_else(|error| error.into_inner());

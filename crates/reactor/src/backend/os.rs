@@ -279,7 +279,7 @@ pub(crate) fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Signalled by the first SIGINT or SIGTERM, and never reset, so every later waiter sees it too.
+/// Signalled by the first SIGINT, SIGTERM or SIGHUP, and never reset, so every later waiter sees it too.
 static STOP: OnceLock<EventFd> = OnceLock::new();
 
 /// Installs the handlers once per process; returns a copy of the descriptor that becomes readable.
@@ -288,13 +288,20 @@ pub(crate) fn stop_signal() -> io::Result<EventFd> {
         return stop.try_clone();
     }
     let stop = STOP.get_or_init(EventFd::new_or_die);
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the action is a live value, its handler async-signal-safe; SA_RESETHAND lets
-        // a second signal end the process.
+    // A second signal ends the process, but a terminal that goes may send several SIGHUP.
+    for (signal, once) in
+        [(libc::SIGINT, libc::SA_RESETHAND), (libc::SIGTERM, libc::SA_RESETHAND), (libc::SIGHUP, 0)]
+    {
+        // SAFETY: the actions are live values, the handler is async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
+            check(libc::sigaction(signal, std::ptr::null(), &raw mut action))?;
+            if signal == libc::SIGHUP && action.sa_sigaction == libc::SIG_IGN {
+                // nohup(1) asked for it.
+                continue;
+            }
             action.sa_sigaction = on_stop as extern "C" fn(c_int) as usize;
-            action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+            action.sa_flags = libc::SA_RESTART | once;
             libc::sigemptyset(&raw mut action.sa_mask);
             check(libc::sigaction(signal, &raw const action, std::ptr::null_mut()))?;
         }

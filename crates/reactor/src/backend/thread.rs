@@ -116,6 +116,22 @@ pub fn lead_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }).map(drop)
 }
 
+/// Lets the kernel kill this process when the thread that started it ends, however it ends. `parent`
+/// is that process.
+///
+/// # Errors
+/// When `parent` has ended already.
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
+    // The parent may have ended before the signal was asked for.
+    // SAFETY: no pointers, and it cannot fail.
+    if u32::try_from(unsafe { libc::getppid() }) == Ok(parent) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("process {parent}, which started this one, has ended")))
+}
+
 /// Redirects this process's standard error to a file.
 ///
 /// # Errors

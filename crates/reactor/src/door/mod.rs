@@ -14,9 +14,11 @@
 //! - `pending`: an answer for a blocked thread
 //! - `completions`: answers in a queue with an eventfd
 //! - `hosted`: a runtime on threads of its own
+//! - `interrupt`: waits that a signal can end
 
 mod completions;
 mod hosted;
+mod interrupt;
 mod pending;
 mod room;
 
@@ -27,6 +29,7 @@ use std::sync::Arc;
 
 pub use completions::Completions;
 pub use hosted::Hosted;
+pub use interrupt::interruptible;
 pub use pending::Pending;
 
 use crate::class::Class;
@@ -50,6 +53,9 @@ pub enum Unanswered {
     /// The calling process is a fork: the runtime's threads exist only in its parent.
     #[error("this process was forked after the runtime had started: start another one here")]
     Forked,
+    /// The thread that waits was interrupted. The request may still be carried out.
+    #[error("interrupted: what was asked for may still be done")]
+    Interrupted,
 }
 
 /// Door to the cores of a runtime; clones are the same door. See the module's text.
@@ -159,7 +165,7 @@ impl Door {
         match self.0.room.try_take() {
             Some(permit) => Ok(permit),
             None if try_current().is_some() => Err(Unanswered::OnCore),
-            None => Ok(self.0.room.take()),
+            None => self.0.room.take(),
         }
     }
 

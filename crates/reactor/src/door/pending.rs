@@ -5,6 +5,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::interrupt::wait_until;
 use super::{Process, Unanswered};
 use crate::core::try_current;
 
@@ -52,13 +53,7 @@ impl<T> Pending<T> {
     /// [`Unanswered`].
     pub fn wait(self) -> Result<T, Unanswered> {
         self.may_wait()?;
-        let mut slot = self.cell.lock();
-        loop {
-            if let Some(answer) = slot.take() {
-                return answer;
-            }
-            slot = self.cell.given.wait(slot).unwrap_or_else(PoisonError::into_inner);
-        }
+        wait_until(|| self.cell.lock(), &self.cell.given, Option::take)?
     }
 
     /// Waits for the answer at most for `limit`.

@@ -5,6 +5,9 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::Unanswered;
+use super::interrupt::wait_until;
+
 /// Free permits, and the threads that wait for one.
 pub(super) struct Room {
     permits: Mutex<Permits>,
@@ -33,15 +36,26 @@ impl Room {
     }
 
     /// Takes a permit, and waits for one if need be. Every request ends, so one becomes free.
-    pub(super) fn take(self: &Arc<Self>) -> Permit {
-        let mut permits = self.lock();
-        while permits.free == 0 {
-            permits.waiting += 1;
-            permits = self.freed.wait(permits).unwrap_or_else(PoisonError::into_inner);
-            permits.waiting -= 1;
+    ///
+    /// # Errors
+    /// [`Unanswered::Interrupted`].
+    pub(super) fn take(self: &Arc<Self>) -> Result<Permit, Unanswered> {
+        let mut waits = false;
+        let taken = wait_until(
+            || self.lock(),
+            &self.freed,
+            |permits| {
+                let free = permits.free.checked_sub(1);
+                let is_waiting = std::mem::replace(&mut waits, free.is_none());
+                permits.waiting = permits.waiting + usize::from(waits) - usize::from(is_waiting);
+                permits.free = free?;
+                Some(Permit(Arc::clone(self)))
+            },
+        );
+        if taken.is_err() {
+            self.lock().waiting -= 1;
         }
-        permits.free -= 1;
-        Permit(Arc::clone(self))
+        taken
     }
 
     /// Locks the permits. No code under this lock can panic, so a poisoned one is still consistent.

@@ -234,6 +234,13 @@ impl World {
         self.0.state.borrow().machines[machine.0].sends
     }
 
+    /// Returns the most work ([`crate::worked`]) that a core of the machine has done between two
+    /// yields since the last call.
+    #[must_use]
+    pub fn longest_poll(&self, machine: MachineId) -> u64 {
+        std::mem::take(&mut self.0.state.borrow_mut().machines[machine.0].longest_poll)
+    }
+
     /// Returns the world's time.
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -294,10 +301,13 @@ impl World {
     fn run_core(&self, at: Life, core: &Rc<Core>) {
         let entered = Entered::new(core);
         let cost_ns = self.0.state.borrow().config.cpu_ns_per_poll;
-        let mut spent_ns = 0;
+        let (mut spent_ns, mut begun, mut longest) = (0, csd_buffer::work(), 0);
         let mut charge = |class| {
             core.meter.charge(cost_ns, class);
             spent_ns += cost_ns;
+            let now = csd_buffer::work();
+            longest = now.wrapping_sub(begun).max(longest);
+            begun = now;
         };
         core.read_messages(&mut charge);
         let ready = core.ready.all();
@@ -311,7 +321,11 @@ impl World {
         core.flush_messages();
         core.meter.update(|times| times.turns += 1);
         drop(entered);
-        let ended = self.0.state.borrow_mut().after_turn(at, spent_ns);
+        let mut state = self.0.state.borrow_mut();
+        let longest_poll = &mut state.machines[at.machine].longest_poll;
+        *longest_poll = longest.max(*longest_poll);
+        let ended = state.after_turn(at, spent_ns);
+        drop(state);
         if let Some((core, leftovers)) = ended {
             close(&core);
             drop(leftovers);

@@ -107,6 +107,8 @@ pub(crate) struct Machine {
     pub(crate) last_port: u16,
     /// Number of times that its streams have taken bytes to send.
     pub(crate) sends: u64,
+    /// Work of the longest poll since it was asked for.
+    pub(crate) longest_poll: u64,
 }
 
 impl Machine {
@@ -121,6 +123,7 @@ impl Machine {
             stop_wakers: Vec::new(),
             last_port: 49_151,
             sends: 0,
+            longest_poll: 0,
         }
     }
 }

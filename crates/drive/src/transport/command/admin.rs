@@ -15,6 +15,7 @@ use csd_nvme::status::Status;
 
 use super::super::auth_gate::is_auth;
 use super::super::budget::FLOOR_BYTES;
+use super::super::cause::Cause;
 use super::super::connections;
 use super::super::request::Request;
 use super::super::session::{Admin, Session};
@@ -36,7 +37,7 @@ pub(in super::super) async fn run(mut request: Request) {
         return request.refuse(Status::SGL_LENGTH_INVALID, 0);
     }
     let data = match request.payload(wanted).await {
-        Ok(data) => data.joined(),
+        Ok(data) => data.joined().await,
         Err(status) => return request.fail(status),
     };
     // An answer is queued whole, so there must be space before it is made.
@@ -118,7 +119,7 @@ fn ask(admin: &mut Admin, request: &Request, data: &[u8]) -> Answer {
 /// Ends every I/O connection of a controller, on any core.
 fn end_queues(association: &Association) {
     for (core, number) in association.end_queues() {
-        connections::end(core, number);
+        connections::end(core, number, Cause::Disabled);
     }
 }
 

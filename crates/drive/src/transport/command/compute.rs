@@ -35,7 +35,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
     // An execution whose host has left does not begin. One that runs is aborted instead.
     link.host.there(ready(())).await;
     let call = Call { caller, host, index, ranges, controls };
-    let report = core.compute.execute(&under_way, &call, data.joined()).await;
+    let report = core.compute.execute(&under_way, &call, data.joined().await).await;
     let mut entry = executions::entry(&report, index, begun);
     entry.set_cid(cid);
     entry.set_cntlid(association.cntlid).name_host(host);

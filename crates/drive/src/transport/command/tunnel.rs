@@ -60,7 +60,7 @@ async fn send(request: &mut Request, tunnel: &Tunnel, bytes: u32) -> Result<Done
     let (link, side) = (std::rc::Rc::clone(&request.link), request.link.side);
     let sending = link.host.there(tunnel.begin_send(side, bytes as usize)).await?;
     pay(request, side, bytes).await;
-    let frames = request.payload(bytes).await?.joined();
+    let frames = request.payload(bytes).await?.joined().await;
     let packets = parse(&frames)?.len() as u64;
     link.host.there(sending.deliver(frames, packets)).await?;
     Ok(Done::Result(0))

@@ -10,6 +10,8 @@
 mod digests;
 mod source;
 
+use csd_buffer::worked;
+
 use crate::wire::{codes, layout};
 
 pub use digests::{DIGEST_BLOCKS, DIGESTS_MAX, Digests};
@@ -128,6 +130,7 @@ impl Execution {
     /// # Errors
     /// [`Malformed`] with the reason; no bytes cause a panic.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        worked(data.len() as u64);
         let header = Header::parse(data).ok_or(Malformed("shorter than its header"))?;
         if header.magic() != MAGIC {
             return Err(Malformed("wrong magic number"));

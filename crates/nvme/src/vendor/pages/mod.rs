@@ -5,10 +5,14 @@
 //! 16-byte records of pieces, the CRC-32C of each page of each piece, in order, and the CRC-32C of
 //! all bytes before. A page is short at the end of its piece. The key of a list has
 //! [`KEY_BYTES`] bytes, one fewer than those of the pieces. `docs/internals/contracts.md` lists
-//! the layout. This is its only parser. Invariants: a list has at least one piece, pieces have at
-//! least one byte, and there is a sum for every page.
+//! the layout. This is its only parser. A list may have hundreds of thousands of pieces, so a
+//! reader goes through them ([`List::next`]), and parses off a core that serves others.
+//! Invariants: a list has at least one piece, pieces have at least one byte, and there is a sum
+//! for every page.
 
 mod task;
+
+use csd_buffer::{ITEM, worked};
 
 use crate::kv::Key;
 use crate::vendor::location::LocationKind;
@@ -134,6 +138,7 @@ impl List {
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let (body, crc) = data.split_last_chunk().ok_or(Malformed("it is too short"))?;
         let header = header_of(body)?;
+        worked(2 * data.len() as u64);
         if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
             return Err(Malformed("wrong checksum"));
         }
@@ -144,7 +149,8 @@ impl List {
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
         let Front { kind, nsid, page_bytes, object, pieces } = front;
         let list = Self { kind, nsid, page_bytes, object, pieces, sums };
-        match list.pages_before(list.pieces.len()) == list.sums.len() {
+        let pages: usize = list.pieces.iter().map(|piece| list.pages(piece)).sum();
+        match pages == list.sums.len() {
             true => Ok(list),
             false => Err(Malformed("not one checksum for each page")),
         }
@@ -175,20 +181,58 @@ impl List {
 
     /// Returns the number of pages of a piece.
     fn pages(&self, piece: &Piece) -> usize {
+        worked(ITEM);
         piece.bytes.div_ceil(self.page_bytes) as usize
     }
 
-    fn pages_before(&self, piece: usize) -> usize {
-        self.pieces[..piece].iter().map(|piece| self.pages(piece)).sum()
+    /// Returns the piece at a place with the checksums of its pages, and goes on to the next one;
+    /// `None` behind the last.
+    pub fn next(&self, place: &mut Place) -> Option<(Piece, &[u32])> {
+        let piece = *self.pieces.get(place.piece)?;
+        let begin = place.sum;
+        *place = Place { piece: place.piece + 1, sum: begin + self.pages(&piece) };
+        Some((piece, self.sums.get(begin..place.sum)?))
     }
 
-    /// Returns a piece with the checksums of its pages.
+    /// Returns a piece with the checksums of its pages. Goes through all pieces before it.
     #[must_use]
     pub fn piece(&self, number: usize) -> Option<(Piece, &[u32])> {
-        let piece = *self.pieces.get(number)?;
-        let begin = self.pages_before(number);
-        Some((piece, &self.sums[begin..begin + self.pages(&piece)]))
+        let mut place = Place::default();
+        std::iter::from_fn(|| self.next(&mut place)).nth(number)
     }
+
+    /// Keeps those pieces, with their checksums, whose bytes lie before `end` and in no other piece
+    /// that is kept: of two that overlap, the one that begins first.
+    pub fn keep_apart(&mut self, end: u64) {
+        let mut order: Vec<usize> = (0..self.pieces.len()).collect();
+        order.sort_by_key(|number| self.pieces[*number].start);
+        let (mut free, mut kept) = (0, vec![false; order.len()]);
+        for number in order {
+            worked(ITEM);
+            let Piece { start, bytes } = self.pieces[number];
+            let behind = start.saturating_add(bytes.into());
+            if start >= free && behind <= end {
+                (free, kept[number]) = (behind, true);
+            }
+        }
+        let (mut place, mut pieces, mut sums) = (Place::default(), Vec::new(), Vec::new());
+        let mut is_kept = kept.into_iter();
+        while let (Some((piece, of_piece)), Some(kept)) = (self.next(&mut place), is_kept.next()) {
+            if kept {
+                pieces.push(piece);
+                sums.extend_from_slice(of_piece);
+            }
+        }
+        (self.pieces, self.sums) = (pieces, sums);
+    }
+}
+
+/// Place in a list, from its first piece on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    piece: usize,
+    /// The piece's first checksum.
+    sum: usize,
 }
 
 /// A list without its checksums: what it is of. The checksum over all is not compared; a drive
@@ -240,6 +284,7 @@ impl Front {
         let rest = &data[Header::SIZE..];
         let (records, rest) =
             end.and_then(|end| rest.split_at_checked(end)).ok_or(Malformed("it is cut off"))?;
+        worked(records.len() as u64);
         let mut pieces = Vec::with_capacity(records.len() / PieceRecord::SIZE);
         for record in records.chunks_exact(PieceRecord::SIZE).filter_map(PieceRecord::parse) {
             let piece = Piece { start: record.start(), bytes: record.bytes() };
@@ -293,6 +338,30 @@ mod tests {
         assert_eq!(list.piece(0), Some((list.pieces[0], &[1, 2, 3][..])));
         assert_eq!(list.piece(1), Some((list.pieces[1], &[0x0102_0304][..])));
         assert_eq!(list.piece(2), None);
+        let mut place = Place::default();
+        assert_eq!(list.next(&mut place), list.piece(0));
+        assert_eq!(list.next(&mut place), list.piece(1));
+        assert_eq!((list.next(&mut place), list.next(&mut place)), (None, None));
+    }
+
+    #[test]
+    fn pieces_that_overlap_or_lie_beyond_the_end_are_left_out() {
+        let piece = |start, bytes| Piece { start, bytes };
+        let pieces = vec![
+            piece(90, 10),
+            piece(20, 5),
+            piece(0, 21),
+            piece(91, 10),
+            piece(30, 60),
+            piece(u64::MAX - 9, 9),
+            piece(30, 1),
+            piece(29, 1),
+        ];
+        let sums = (0..8).collect();
+        let mut list = List { pieces, sums, ..sample() };
+        list.keep_apart(100);
+        let apart = vec![piece(90, 10), piece(0, 21), piece(30, 60), piece(29, 1)];
+        assert_eq!((list.pieces, list.sums), (apart, vec![0, 2, 4, 7]));
     }
 
     #[test]
