@@ -114,7 +114,7 @@ impl Lane {
         });
         let lane = Self { world, drive, host, shared };
         lane.world.run_until(|_| lane.shared.borrow().is_some(), LIMIT).expect("it serves");
-        // Formatting and starting serve nobody yet.
+        // Formatting and starting serve no host yet.
         let _started = lane.world.longest_poll(lane.drive);
         lane
     }
@@ -291,7 +291,7 @@ async fn programs(controller: Controller) {
         let range = Range { start: number * 8, length: 8 };
         MemoryRange { nsid: NSID_MEMORY, range }
     };
-    for count in [1, 100, 255] {
+    for count in [1, 7, 8] {
         any(compute.create_range_set(&(0..count).map(range).collect::<Vec<_>>()).await);
     }
 }
