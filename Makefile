@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: os os-image os-long shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm sim soak crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: os os-image os-long shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm places sim soak crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,7 +93,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/shared tests/vm tests/llm tests/documents tests/release bench/compared.py bench/planner bench/os bench/protected bench/python bench/rebuild bench/scrub bench/tunnel rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/planner bench/os bench/protected bench/python bench/rebuild bench/scrub bench/tunnel rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:
@@ -195,6 +195,12 @@ CSD_TESTED ?= $(or $(CARGO_TARGET_DIR),target)/debug/csd
 vm-short:  ## a stock kernel against the drive, at most 4 minutes; skipped visibly without QEMU
 	cargo test --locked --workspace --no-run -q
 	$(PYTHON) tests/vm/run.py --csd $(CSD_TESTED) --form short --seconds 210 $(VM)
+
+# Options of tests/places/run.py, such as PLACES='--only ext4'.
+PLACES ?=
+places:  ## file systems, control groups, full disks, forbidden calls; root, skipped visibly
+	cargo test --locked --workspace --no-run -q
+	$(PYTHON) tests/places/run.py --csd $(CSD_TESTED) $(PLACES)
 
 vm:  ## the same, long form: two kernels, both block sizes, more checks
 	cargo build --locked --release -q -p csd

@@ -12,7 +12,7 @@ pub const LIMIT: Duration = Duration::from_secs(600);
 /// Serves a drive until the test ends; returns its address, a free port of this machine.
 #[track_caller]
 pub fn serve(config: Config) -> SocketAddr {
-    let config = Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), ..config };
+    let config = Config { listen: vec![(Ipv4Addr::LOCALHOST, 0).into()], ..config };
     let (sender, ready) = mpsc::channel();
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();

@@ -196,7 +196,9 @@ impl Wire {
                 }
                 0x07 => {
                     assert_eq!(id(8), cid);
-                    assert_eq!(field(12) as usize, data.len(), "DATAO in order");
+                    // SPDK 26.05 takes no second PDU for a buffer in several parts.
+                    assert!(data.is_empty() && pdu.header[1] & 0x04 != 0, "one PDU has all data");
+                    assert_eq!(field(12), 0, "DATAO");
                     assert_eq!(field(16) as usize, pdu.data.len(), "DATAL");
                     data.extend_from_slice(&pdu.data);
                     if pdu.header[1] & 0x08 != 0 {

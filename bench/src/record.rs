@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use csd_measure::machine::limits_text;
 use serde_json::Value;
 
 use crate::{Error, cpus};
@@ -54,7 +55,7 @@ impl Record {
     }
 }
 
-/// Describes the machine: processor, load, pinning.
+/// Describes the machine: processor, load, pinning, and limits of this process.
 pub fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
@@ -62,5 +63,6 @@ pub fn machine() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?");
     let pinned = if cpus::can_pin() { "servers pinned" } else { "not pinned" };
-    format!("{model}, load {load}, {pinned}")
+    let limits = limits_text().map_or_else(String::new, |limits| format!(", {limits}"));
+    format!("{model}, load {load}, {pinned}{limits}")
 }

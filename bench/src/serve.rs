@@ -15,7 +15,8 @@ use csd_drive::MediaKind;
 use csd_drive::throttle::{Cost, Model};
 use csd_kernels::encode::PROGRAM_ID;
 use csd_kvlog::media::Direct;
-use rustix::process::{Pid, RawPid, Signal, getppid, set_parent_process_death_signal};
+use csd_reactor::end_with_parent;
+use rustix::process::Pid;
 
 use crate::wire::NQN;
 use crate::{Error, cpus, floor, long_floor};
@@ -57,7 +58,7 @@ pub struct Options {
     pub encode_ns_per_byte: Option<f64>,
     /// Process that this one must not outlive.
     #[arg(long, hide = true)]
-    pub parent: Option<RawPid>,
+    pub parent: Option<u32>,
 }
 
 /// Default of the time that a measured drive polls before it sleeps, microseconds.
@@ -218,12 +219,7 @@ impl Drop for Server {
 /// If the side cannot be served.
 pub fn serve(side: Side, options: &Options) -> Result<(), Error> {
     if let Some(parent) = options.parent {
-        let bound = set_parent_process_death_signal(Some(Signal::KILL));
-        bound.map_err(|error| Error::system("cannot follow the parent's end")(error.into()))?;
-        // The parent may have ended before.
-        if getppid().map(Pid::as_raw_pid) != Some(parent) {
-            return Err(Error::Interrupted);
-        }
+        end_with_parent(parent).map_err(|_ended| Error::Interrupted)?;
     }
     if let Some(cpu) = options.cpu {
         cpus::pin(None, &[cpu]).map_err(Error::system(format!("cannot run on CPU {cpu}")))?;
@@ -242,7 +238,7 @@ fn drive(options: &Options) -> Result<(), Error> {
     };
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("--backend: {why}"));
     let config = csd_drive::Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
         nqn: NQN.into(),
         media,
         direct: Direct::Auto,

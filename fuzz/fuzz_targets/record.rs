@@ -2,7 +2,8 @@
 
 #![no_main]
 
-use csd_kvlog::record::{Record, SegmentHeader, SegmentSeal};
+use csd_kvlog::record::Record;
+use csd_kvlog::segment_head::{SegmentHeader, SegmentSeal};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

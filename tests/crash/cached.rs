@@ -9,8 +9,8 @@ use csd_initiator::{Controller, Kv, Options};
 
 use crate::Numbers;
 use crate::drive::Drive;
+use crate::faults::Faults;
 use crate::lives::{End, Lives};
-use crate::medium::Faults;
 use crate::round::Totals;
 use crate::writer::{Changes, Load, compare, write_until_lost};
 

@@ -8,7 +8,7 @@ use csd_reactor::sleep;
 use rustix::process::Signal;
 
 use crate::drive::{Drive, Start};
-use crate::medium::{Request, Trip};
+use crate::faults::{Request, Trip};
 use crate::round::Totals;
 use crate::{Numbers, harness};
 

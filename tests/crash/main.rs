@@ -8,11 +8,12 @@
 //! `make crash ROUNDS=1 SEED=n`. The lane needs root and `/dev/fuse`, and prints a line if it is
 //! skipped.
 //!
-//! - [`medium`]: the disk and its faults; [`cache`]: its sectors; [`mount`]: the file system
+//! - [`medium`]: the disk; [`faults`]: its faults; [`cache`]: its sectors; [`mount`]: the file
+//!   system
 //! - [`drive`]: the process; [`lives`]: its starts and ends; [`mod@round`]: rounds of them
 //! - [`cached`]: rounds with and without a volatile cache in turns
 //! - [`torn`]: groups of records that a cut tears at a chosen place
-//! - [`failing`]: disks that fail
+//! - [`failing`]: disks that fail; [`single`]: disks that fail a single request
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -20,10 +21,12 @@ mod cache;
 mod cached;
 mod drive;
 mod failing;
+mod faults;
 mod lives;
 mod medium;
 mod mount;
 mod round;
+mod single;
 mod torn;
 
 // Modules of other lanes, which use more of them.

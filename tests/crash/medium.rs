@@ -19,47 +19,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Numbers;
 use crate::cache::{Cache, Landed, SECTOR_BYTES, Unsynced};
+use crate::faults::{Failure, Faults, How, Once, Request, Trip};
 
-/// Reason why a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The disk failed, or the power was cut after the descriptor was opened.
-    Io,
-    /// The disk is full.
-    NoSpace,
-}
-
-/// Rates of faults, each one time in so many; 0 means never.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Faults {
-    /// A write ends in EIO, after a part of it.
-    pub(crate) write_error_in: u64,
-    /// The next write that begins with these bytes ends in EIO, but its data is there.
-    pub(crate) lands_and_fails: Option<&'static [u8]>,
-    /// A write ends in ENOSPC.
-    pub(crate) no_space_in: u64,
-    /// A sync drops its data, and ends in EIO.
-    pub(crate) sync_error_in: u64,
-    /// Longest delay of a sync, microseconds.
-    pub(crate) sync_delay_us: u64,
-}
-
-/// Kills a process in the middle of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Trip {
-    pub(crate) pid: u32,
-    /// Number of requests until then.
-    pub(crate) after: u64,
-    /// Kind of requests to count and kill in; `Read` means requests of all kinds.
-    pub(crate) at: Request,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    Read,
-    Write,
-    Sync,
-}
+/// Unit of direct transfers.
+const PAGE_BYTES: usize = 4096;
 
 /// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,6 +45,7 @@ struct State {
     let_through: u64,
     faults: Faults,
     trip: Option<Trip>,
+    once: Option<Once>,
     tripped: u64,
     errors: u64,
 }
@@ -102,6 +66,7 @@ impl Medium {
             let_through: 0,
             faults: Faults::default(),
             trip: None,
+            once: None,
             tripped: 0,
             errors: 0,
         }))
@@ -132,6 +97,11 @@ impl Medium {
     /// Sets a later request that kills a process, or none.
     pub(crate) fn set_trip(&self, trip: Option<Trip>) {
         self.state().trip = trip;
+    }
+
+    /// Sets a later request that fails, or none.
+    pub(crate) fn set_once(&self, once: Option<Once>) {
+        self.state().once = once;
     }
 
     /// Holds syncs from now on, except for the next `through`; or lets all continue.
@@ -168,6 +138,9 @@ impl Medium {
         let mut state = self.state();
         state.alive(handle)?;
         state.count(Request::Read);
+        if state.fails(Request::Read).is_some() {
+            return Err(Failure::Io);
+        }
         let left = state.cache.length.saturating_sub(at);
         let length = length.min(usize::try_from(left).expect("fits in memory"));
         Ok(state.cache.content(at, length))
@@ -192,6 +165,22 @@ impl Medium {
             state.cache.write(at, &bytes[..part]);
             return Err(Failure::Io);
         }
+        let mut length = bytes.len();
+        match state.fails(Request::Write) {
+            Some(How::Error) => return Err(Failure::Io),
+            Some(How::NoSpace) => return Err(Failure::NoSpace),
+            Some(How::WrittenError) => {
+                state.cache.write(at, bytes);
+                return Err(Failure::Io);
+            }
+            // Direct transfers are whole pages.
+            Some(How::Short) if length > PAGE_BYTES => {
+                let pages = state.cache.draw((length / PAGE_BYTES) as u64 - 1) + 1;
+                length = usize::try_from(pages).expect("fits in memory") * PAGE_BYTES;
+            }
+            Some(How::Short) | None => {}
+        }
+        let bytes = &bytes[..length];
         state.cache.write(at, bytes);
         state.count(Request::Write);
         if faults.lands_and_fails.is_some_and(|head| bytes.starts_with(head)) {
@@ -218,6 +207,9 @@ impl Medium {
         let mut state = self.state();
         state.alive(handle)?;
         let bytes = range.end.min(state.cache.length).saturating_sub(range.start);
+        if state.fails(Request::Write).is_some() {
+            return Err(Failure::Io);
+        }
         let zeros = vec![0; usize::try_from(bytes).expect("fits in memory")];
         state.cache.write(range.start, &zeros);
         state.count(Request::Write);
@@ -252,7 +244,8 @@ impl Medium {
         state.cache.syncing -= 1;
         state.alive(handle)?;
         let failing = state.faults.sync_error_in;
-        if state.cache.is_dirty() && state.cache.happens(failing) {
+        let is_chosen = state.fails(Request::Sync).is_some();
+        if is_chosen || state.cache.is_dirty() && state.cache.happens(failing) {
             state.cache.drop_dirty(covered);
             state.failed_syncs += 1;
             state.errors += 1;
@@ -286,7 +279,7 @@ impl State {
     fn begin_life(&mut self) {
         self.life += 1;
         self.handles.clear();
-        (self.held, self.trip) = (false, None);
+        (self.held, self.trip, self.once) = (false, None, None);
     }
 
     fn alive(&self, handle: u64) -> Result<(), Failure> {
@@ -300,6 +293,17 @@ impl State {
             return false;
         }
         waits
+    }
+
+    /// Counts a request, and returns how it fails if it is the one that does.
+    fn fails(&mut self, request: Request) -> Option<How> {
+        let once = self.once.as_mut().filter(|once| once.at == request)?;
+        once.after = once.after.saturating_sub(1);
+        if once.after > 0 {
+            return None;
+        }
+        self.errors += 1;
+        self.once.take().map(|once| once.how)
     }
 
     /// Counts a request, and kills the process in it if that is set.

@@ -19,7 +19,8 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::medium::{Failure, Medium};
+use crate::faults::Failure;
+use crate::medium::Medium;
 
 const NAME: &str = "medium";
 /// Name of the file system in the table of mounts.

@@ -9,8 +9,8 @@ use csd_initiator::{Controller, Options};
 
 use crate::Numbers;
 use crate::drive::Drive;
+use crate::faults::Faults;
 use crate::lives::{End, Lives};
-use crate::medium::Faults;
 use crate::workload::{Known, Load, Shared, read_back, work_until_lost};
 
 /// Lives with work in them; after the last the drive starts once more.

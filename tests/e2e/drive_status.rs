@@ -1,11 +1,13 @@
 //! Status that drives report.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::drive::{Drive, NQN};
+use crate::support::drive::{Drive, NQN, kv};
 use crate::support::harness::{Array, finish, wait_until};
 use crate::support::json_page::Page;
 
@@ -66,4 +68,34 @@ fn a_drive_whose_media_are_read_only_says_so_by_its_url() {
     let gone = url(&drive);
     drive.stop().expect(0, &[]);
     drive.array.csd(&["drive", "status", &gone]).expect(1, &[]);
+}
+
+#[test]
+fn a_medium_whose_file_is_deleted_or_replaced_takes_no_more_stores_and_says_so() {
+    let delete: fn(&Path) = |path| fs::remove_file(path).unwrap();
+    let replace: fn(&Path) = |path| {
+        let other = path.with_extension("other");
+        fs::copy(path, &other).unwrap();
+        fs::rename(other, path).unwrap();
+    };
+    for lose in [delete, replace] {
+        let mut drive = Drive::serve("m", &[]);
+        let (_admin, mut io) = drive.connect();
+        let store = || kv(0x01, b"first", 100);
+        assert_eq!(io.command_in_capsule(store(), &[1; 100]).status, 0);
+        lose(&drive.array.path("m"));
+        let other = kv(0x01, b"second", 100);
+        assert_ne!(io.command_in_capsule(other, &[2; 100]).status, 0, "it would not be found");
+        let read = io.command(kv(0x02, b"first", 100), &[], 100);
+        assert_eq!((read.status, &read.data[..]), (0, &[1; 100][..]));
+        let url = format!("nvme+tcp://{}/{NQN}", drive.address());
+        let words = ["its media are read-only", "media errors: 1", "deleted or replaced"];
+        drive.array.csd(&["drive", "status", &url]).expect(4, &words);
+        let status = drive.array.csd(&["drive", "status", &url, "--json"]).expect(4, &[]);
+        let last = described(&status.json())[0]["health"]["last_media_error"].clone();
+        assert_eq!((&last["operation"], &last["bytes"]), (&"sync".into(), &0.into()), "{last}");
+        drop(io);
+        let words = ["the medium has become read-only", "deleted or replaced", "copy it"];
+        drive.stop().expect(0, &words);
+    }
 }

@@ -59,6 +59,7 @@
 //!   made
 //! - [`soak`]: all of that under load
 //! - [`encode_in_drives`]: parity that drives compute
+//! - [`ended_commands`]: commands that are killed leave nothing running
 //! - [`concurrent_writers`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by a proxy
 
@@ -75,8 +76,10 @@ mod catalogue_faults;
 mod characterize;
 mod characterize_drives;
 mod concurrent_writers;
+mod damaged_names;
 mod drive_status;
 mod encode_in_drives;
+mod ended_commands;
 mod failures;
 mod growth;
 mod json;
@@ -86,10 +89,12 @@ mod kv_range;
 mod lifecycle;
 mod log;
 mod lost_drives;
+mod lost_output;
 mod machines;
 mod media;
 mod memory;
 mod messages;
+mod names;
 mod objects;
 mod operations;
 mod options;

@@ -304,6 +304,7 @@ fn a_limit_of_file_size_fails_writes_and_not_the_drive() {
             assert_eq!(io.command(kv(0x02, key, 4096), &[], 4096).status, status);
         }
         drop(io);
-        drive.stop().expect(0, &[]);
+        let words = ["media error operation=write", "no room left where the media lies"];
+        drive.stop().expect(0, &words);
     }
 }

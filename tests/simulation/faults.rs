@@ -16,8 +16,10 @@ use csd_kvlog::format::Split;
 use csd_kvlog::media::{FaultConfig, Faulty, Media, Memory};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::kv::{self, Key};
-use csd_nvme::opcode::Admin;
+use csd_nvme::log::{LogId, Smart, get_log_page};
+use csd_nvme::opcode::{Admin, Csi};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::media_errors::MediaErrors;
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Buffer, Class, CoreId, Listener, sleep, spawn};
 
@@ -282,4 +284,42 @@ fn a_failed_sync_makes_the_drive_read_only_and_hosts_are_told() {
     });
     let met = count("a failed sync", [medium]);
     assert_eq!(met.failed_syncs, 1, "a failed sync is the last one");
+}
+
+#[test]
+fn a_medium_that_is_gone_is_noticed_before_a_store_is_acknowledged() {
+    let medium = with_drive(5, |controller, faulty| async move {
+        let (block, kv) = (Block::open(&controller, 1).unwrap(), Kv::open(&controller, 2).unwrap());
+        let data = |number| vec![Buffer::from_slice(&content(number, 4096))];
+        kv.store(&key(1), data(1), 0).await.unwrap();
+        faulty.lose("its file was deleted");
+        let stored = status(kv.store(&key(2), data(2), 0).await);
+        assert_eq!(stored, Status::NAMESPACE_WRITE_PROTECTED);
+        assert_eq!(status(block.flush().await), Status::NAMESPACE_WRITE_PROTECTED);
+        assert!(kv.retrieve(&key(1), 4096).await.unwrap().unwrap()[..] == content(1, 4096));
+        let log = |id: LogId| get_log_page(id, u32::MAX, Csi::NVM, 0, 512);
+        let smart = controller.admin(log(LogId::SMART), &[], 512).await.unwrap();
+        assert_eq!(smart.data[0], 0x08, "critical warning: read-only");
+        assert_eq!(Smart::parse(&smart.data).unwrap().media_errors(), 1);
+        let errors = controller.admin(log(LogId::MEDIA_ERRORS), &[], 512).await.unwrap();
+        let errors = MediaErrors::parse(&errors.data).unwrap();
+        assert_eq!((errors.count(), errors.operation_text()), (1, Some("sync")));
+        assert_eq!(errors.reason_text(), "its file was deleted");
+    });
+    count("a medium that is gone", [medium]);
+}
+
+#[test]
+fn a_superblock_that_someone_overwrites_is_noticed_by_the_next_store() {
+    let medium = with_drive(6, |controller, faulty| async move {
+        let kv = Kv::open(&controller, 2).unwrap();
+        let data = |number| vec![Buffer::from_slice(&content(number, 4096))];
+        kv.store(&key(1), data(1), 0).await.unwrap();
+        faulty.inner().write(0, vec![Buffer::zeroed(4096)]).await.0.unwrap();
+        sleep(Duration::from_millis(1_100)).await;
+        let stored = status(kv.store(&key(2), data(2), 0).await);
+        assert_eq!(stored, Status::NAMESPACE_WRITE_PROTECTED);
+        assert!(kv.retrieve(&key(1), 4096).await.unwrap().unwrap()[..] == content(1, 4096));
+    });
+    count("an overwritten superblock", [medium]);
 }

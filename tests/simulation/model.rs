@@ -22,7 +22,7 @@ pub struct Cell {
 }
 
 /// The model of one namespace, by key or sector number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Model<K: Ord>(BTreeMap<K, Cell>);
 
 impl<K: Ord + Copy + std::fmt::Debug> Model<K> {

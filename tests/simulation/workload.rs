@@ -48,6 +48,10 @@ pub struct Known {
     pub failure: Option<String>,
     /// The first status that refused a command.
     pub refused: Option<String>,
+    /// True to go on after a command that failed with a status.
+    pub goes_on: bool,
+    /// True once a command failed without one: the drive, or its connection, is gone.
+    pub is_lost: bool,
     pub operations: u64,
     /// Number of operations that are slow because the drive syncs: those of kv namespaces, and
     /// flushes.
@@ -83,26 +87,28 @@ pub fn fail(known: &Shared, text: String) {
     known.borrow_mut().failure.get_or_insert(text);
 }
 
-/// Records the status of a command that failed with one.
+/// Records the status of a command that failed with one, and else that the drive is gone.
 pub fn refused(known: &Shared, error: &Error) {
-    if error.status().is_some() {
-        known.borrow_mut().refused.get_or_insert(error.to_string());
+    let mut known = known.borrow_mut();
+    match error.status() {
+        Some(_) => drop(known.refused.get_or_insert(error.to_string())),
+        None => known.is_lost = true,
     }
 }
 
 /// Counts an operation; returns an error if the worker must end.
 fn count(known: &Shared, syncs: bool, done: Result<(), ()>) -> Result<(), ()> {
-    let (enough, when_done) = {
+    let (enough, goes_on, when_done) = {
         let mut known = known.borrow_mut();
         known.operations += 1;
         known.syncing += u64::from(syncs);
         let enough = known.syncing >= known.load.syncing_max;
-        (enough, known.when_done.take_if(|_| enough))
+        (enough, known.goes_on && !known.is_lost, known.when_done.take_if(|_| enough))
     };
     if let Some(act) = when_done {
         act();
     }
-    if enough { Err(()) } else { done }
+    if enough { Err(()) } else { done.or(if goes_on { Ok(()) } else { Err(()) }) }
 }
 
 /// Connects and works until the drive is gone.

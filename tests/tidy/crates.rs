@@ -16,7 +16,10 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("crates/run", &["initiator", "kernels", "nvme", "reactor", "store"]),
     ("crates/measure", &["initiator", "kernels", "nvme", "reactor"]),
     ("crates/wasm", &["kernels", "nvme"]),
-    ("bench", &["client", "drive", "initiator", "kernels", "kvlog", "nvme", "reactor", "wasm"]),
+    (
+        "bench",
+        &["client", "drive", "initiator", "kernels", "kvlog", "measure", "nvme", "reactor", "wasm"],
+    ),
     (
         "crates/csd",
         &[

@@ -228,3 +228,28 @@ fn a_wrong_digest_is_counted_noted_and_told_wherever_it_is() {
     let told = told.lock().unwrap();
     assert_eq!(told[0], ("data digest error", vec!["host", "peer"]));
 }
+
+#[test]
+fn the_digest_of_a_long_read_is_that_of_all_its_data() {
+    const BYTES: usize = 1 << 20;
+    each_backend(|address| {
+        let host = Host::new(address);
+        let mut io = Digested::open(&host, 1);
+        for block in [0, 200] {
+            let command = io.write(0x01, block);
+            let data = [block as u8 + 1; BLOCK_BYTES];
+            send(&mut io.0, &digested(0x04, 0, &command.0, &data));
+            assert_eq!(io.status(), 0);
+        }
+        let mut read = Command::new(0x02, 1).dword(12, (BYTES / BLOCK_BYTES) as u32 - 1);
+        io.0.stamp(&mut read);
+        read.sgl(BYTES, 0x5A);
+        send(&mut io.0, &digested(0x04, 0, &read.0, &[]));
+        let pdu = io.0.receive();
+        assert_eq!((u32_at(&pdu.header, 16) as usize, pdu.data.len()), (BYTES, BYTES + 4));
+        let (data, digest) = pdu.data.split_at(BYTES);
+        assert_eq!(digest, crc32c::crc32c(data).to_le_bytes());
+        assert_eq!((data[0], data[200 * BLOCK_BYTES]), (1, 201));
+        assert_eq!(io.status(), 0);
+    });
+}

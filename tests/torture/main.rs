@@ -11,5 +11,6 @@ mod digest;
 mod harness;
 mod header;
 mod limits;
+mod long_reads;
 mod split;
 mod transfer;

@@ -1,6 +1,8 @@
 //! `csd drive serve`.
 
+use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,41 +13,55 @@ use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
 use csd_initiator::Address;
 use csd_kernels::program::{Engine, Limits};
 use csd_nvme::auth::Offer;
+use csd_os::os_folder::remove_if_there;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::cli::program::Allowed;
 use crate::cli::{Serve, parse_nqn};
 use crate::context::Context;
+use crate::group_shares::GroupShares;
 use crate::log;
 use crate::log_file::LogFile;
 use crate::report::{self, Failure, Report};
 
 /// Number of descriptors other than connections.
 const OTHER_DESCRIPTORS: u64 = 128;
+/// Fewest connections: an admin queue and an I/O queue.
+const CONNECTIONS_MIN: u64 = 2;
 
 /// Default share of the key-value namespaces in new media, percent.
 pub(crate) const KV_PERCENT: u8 = 50;
 
+/// Longest URL of a drive, bytes.
+const READY_BYTES: usize = 1024;
+
 /// Longest wait for the log to be written at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM, SIGINT or SIGHUP.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
     if options.session {
         let cannot = |error| Failure::run(format!("cannot lead a session: {error}"));
         csd_reactor::lead_session().map_err(cannot)?;
     }
+    if let Some(parent) = options.parent {
+        csd_reactor::end_with_parent(parent).map_err(Failure::run)?;
+    }
     let access = access(options, context)?;
     let named = !access.hosts.is_empty() || !access.secrets.is_empty();
-    if !options.listen.ip().is_loopback() && !access.any_host && !named {
+    let beyond = options.listen.0.iter().find(|address| !address.ip().is_loopback());
+    if let Some(address) = beyond.filter(|_| !access.any_host && !named) {
         return Err(Failure::usage(format!(
-            "{} is not a loopback address: whoever connects may read and write; say --secrets, \
-             --allow or --allow-any-host",
-            options.listen
+            "{address} is not a loopback address: whoever connects may read and write; say \
+             --secrets, --allow or --allow-any-host"
         )));
     }
-    let host_limits = host_limits(options)?;
+    let shares = GroupShares::of_this_process(options.tuning.cores);
+    if let Some(shares) = &shares {
+        report::print_error(&format!("note: {}", shares.text(&options.tuning)));
+    }
+    let host_limits = host_limits(options, shares.as_ref())?;
     let target: Box<dyn Write + Send> = match &options.log_file {
         None => Box::new(std::io::stderr()),
         Some(path) => Box::new(
@@ -55,12 +71,12 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     };
     let (log, lines) = log::sink(options.tuning.log, options.tuning.log_level, target)
         .map_err(|error| Failure::run(format!("cannot log: {error}")))?;
-    let media = match options.media.as_str() {
-        "memory" => MediaKind::Memory,
+    let media = match options.media.as_os_str() {
+        memory if memory == "memory" => MediaKind::Memory,
         path => MediaKind::File(PathBuf::from(path)),
     };
     let config = Config {
-        listen: options.listen,
+        listen: options.listen.0.clone(),
         inside: options.inside.clone(),
         nqn: options.nqn.clone(),
         access,
@@ -68,7 +84,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         kv_percent: options.tuning.kv.unwrap_or(KV_PERCENT),
         reserve_percent: options.tuning.reserve,
         block_bytes: options.tuning.block,
-        resources: resources(options)?,
+        resources: resources(options, shares.as_ref())?,
         cores: options.tuning.cores.into(),
         backend: options.tuning.backend,
         spin_us: options.tuning.spin,
@@ -83,11 +99,12 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         drain: Duration::from_secs(options.tuning.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);
-    let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
+    let nqn = options.nqn.clone();
+    let ready_file = options.ready_file.as_deref().map(ReadyFile::reserve).transpose()?;
     let inside = options.inside.as_deref().map(|path| Address::new(path, &nqn).to_string());
     let served = csd_drive::serve_with(&config, move |started| {
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
-        announce(&url, inside.as_deref(), &started.media, ready_file.as_deref(), (json, quiet));
+        announce(&url, inside.as_deref(), &started.media, ready_file, (json, quiet));
     });
     // The process ends even if nobody reads its log.
     lines.flush(LAST_LINES);
@@ -100,8 +117,9 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
 
 /// Returns the limits for connections and transfer memory. Raises the process's limit of
 /// descriptors accordingly.
-fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
-    let transfer_memory_bytes = options.tuning.transfer_memory.unwrap_or(0);
+fn host_limits(options: &Serve, shares: Option<&GroupShares>) -> Result<HostLimits, Failure> {
+    let usual = shares.map_or(0, |shares| shares.transfer_bytes);
+    let transfer_memory_bytes = options.tuning.transfer_memory.unwrap_or(usual);
     if options
         .tuning
         .transfer_memory
@@ -110,21 +128,25 @@ fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
         let least = BYTES_MIN >> 20;
         return Err(Failure::usage(format!("--transfer-memory: a core needs at least {least}M")));
     }
-    let wanted = u64::from(options.tuning.connections) + OTHER_DESCRIPTORS;
+    let mut connections = u64::from(options.tuning.connections);
+    let wanted = connections + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let maximum = limit.maximum;
         let current = maximum.map_or(wanted, |maximum| wanted.min(maximum));
-        // If this fails, accepting waits for a connection to close.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
+        let current = if raised.is_ok() { current } else { limit.current.unwrap_or(current) };
         if current < wanted {
+            connections = current.saturating_sub(OTHER_DESCRIPTORS).max(CONNECTIONS_MIN);
             report::print_error(&format!(
-                "warning: {current} descriptors are allowed, too few for {} connections",
+                "warning: this process may open {current} files (RLIMIT_NOFILE): {connections} \
+                 connections at most, not {}; raise the limit (ulimit -Hn, LimitNOFILE=)",
                 options.tuning.connections
             ));
         }
     }
-    Ok(HostLimits { connections: options.tuning.connections as usize, transfer_memory_bytes })
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    Ok(HostLimits { connections, transfer_memory_bytes })
 }
 
 /// Returns which hosts may connect, and how they authenticate.
@@ -172,10 +194,11 @@ fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
 }
 
 /// Returns the drive's resources other than its medium.
-fn resources(options: &Serve) -> Result<Resources, Failure> {
+fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources, Failure> {
     let programs = &options.tuning.programs;
     let mut digests = Vec::new();
-    let mut any = programs.allow_program.is_empty() && options.listen.ip().is_loopback();
+    let mut any = programs.allow_program.is_empty()
+        && options.listen.0.iter().all(|one| one.ip().is_loopback());
     for allowed in &programs.allow_program {
         match allowed {
             Allowed::Any => any = true,
@@ -184,8 +207,9 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
     }
     Ok(Resources {
         expose: options.expose.into(),
+        mdts: options.transfer_max,
         kv_index: options.tuning.kv_index.into(),
-        index_memory_bytes: options.tuning.index_memory,
+        index_memory_bytes: options.tuning.index_memory.or(shares.map(|shares| shares.index_bytes)),
         volatile_cache: options.tuning.volatile_cache,
         memory_bytes: options.tuning.memory,
         engines: engines()?,
@@ -205,7 +229,7 @@ fn announce(
     url: &str,
     inside: Option<&str>,
     media: &str,
-    ready_file: Option<&Path>,
+    ready_file: Option<ReadyFile>,
     (json, quiet): (bool, bool),
 ) {
     if json {
@@ -217,21 +241,51 @@ fn announce(
         let inside = inside.map_or_else(String::new, |url| format!("  inside   {url}\n"));
         report::print(&format!("serving {url}\n{}{inside}  media    {media}\n", lines.concat()));
     }
-    if let Some(path) = ready_file
-        && let Err(error) = write_whole(path, url)
-    {
-        report::print_error(&format!("warning: ready file {}: {error}", path.display()));
+    if let Some(ready) = ready_file {
+        let path = ready.path.clone();
+        if let Err(error) = ready.finish(url) {
+            report::print_error(&format!("warning: ready file {}: {error}", path.display()));
+        }
     }
 }
 
-/// Writes a file atomically: a reader sees no file or all of it.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let temporary = path.with_extension("new");
-    // Created exclusively, since a link of this name could lead anywhere.
-    match std::fs::remove_file(&temporary) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// A ready file that appears under its name only when it is complete; its room is taken before the
+/// drive starts, so that a full disk ends the start and not the wait for it.
+struct ReadyFile {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<File>,
+}
+
+impl ReadyFile {
+    fn reserve(path: &Path) -> Result<Self, Failure> {
+        let failed = |error| Failure::os(format!("ready file {}", path.display()), &error);
+        let temporary = path.with_extension("new");
+        // Created exclusively, since a link of this name could lead anywhere.
+        remove_if_there(&temporary).map_err(failed)?;
+        let file = File::create_new(&temporary).map_err(failed)?;
+        let mut ready = Self { path: path.to_owned(), temporary, file: Some(file) };
+        let spaces = [b' '; READY_BYTES];
+        let written = ready.file.as_mut().map_or(Ok(()), |file| file.write_all(&spaces));
+        written.map_err(failed)?;
+        Ok(ready)
     }
-    std::fs::File::create_new(&temporary)?.write_all(text.as_bytes())?;
-    std::fs::rename(&temporary, path)
+
+    fn finish(mut self, url: &str) -> std::io::Result<()> {
+        if let Some(file) = &self.file {
+            file.write_all_at(url.as_bytes(), 0)?;
+            file.set_len(url.len() as u64)?;
+            std::fs::rename(&self.temporary, &self.path)?;
+        }
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Drop for ReadyFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _gone = remove_if_there(&self.temporary);
+        }
+    }
 }

@@ -7,6 +7,7 @@ use csd_initiator::{Controller, Error, NamespaceKind};
 use csd_nvme::identify::{Cns, IDENTIFY_BYTES, identify};
 use csd_nvme::log::{LogId, Smart, WARNING_READ_ONLY, get_log_page};
 use csd_nvme::opcode::Csi;
+use csd_nvme::vendor::media_errors::{MediaErrors, VERSION};
 use csd_nvme::wire::text_of;
 use csd_nvme::{NSID_ALL, log::WARNING_TEMPERATURE};
 use serde_json::{Map, Value, json};
@@ -108,13 +109,23 @@ async fn health(controller: &Controller) -> Result<Section, Error> {
             warnings.push(format!("{why} (critical warning {warning:#04x})"));
         }
     }
-    let verdict = if warnings.is_empty() { "good".to_owned() } else { warnings.join(", ") };
     let (errors, entries) = (smart.media_errors(), smart.error_entries());
+    let last = if errors > 0 { last_media_error(controller).await } else { None };
+    let told = last.as_ref().map(told);
+    let mut verdict = if warnings.is_empty() { "good".to_owned() } else { warnings.join(", ") };
+    if errors > 0 {
+        verdict.push_str(", but with media errors");
+        let last = told.as_ref().map_or(String::new(), |told| format!(", the last: {told}"));
+        warnings.push(format!("media errors: {}{last}", grouped(errors)));
+    }
     let (read, written) = (smart.data_units_read(), smart.data_units_written());
     let moved = |units: u64| units.saturating_mul(DATA_UNIT_BYTES);
-    let lines = vec![
+    let mut lines = vec![
         ("health", verdict),
         ("errors", format!("{} of media, {} failed commands", grouped(errors), grouped(entries))),
+    ];
+    lines.extend(told.map(|told| ("last", told)));
+    lines.extend([
         (
             "spare",
             format!(
@@ -125,10 +136,11 @@ async fn health(controller: &Controller) -> Result<Section, Error> {
         ),
         ("on", format!("{} h", grouped(smart.power_on_hours()))),
         ("moved", format!("{} read, {} written", size(moved(read)), size(moved(written)))),
-    ];
+    ]);
     let value = json!({
         "critical_warning": warning,
         "media_errors": errors,
+        "last_media_error": last.as_ref().map(described),
         "error_entries": entries,
         "available_spare_percent": smart.available_spare(),
         "used_percent": smart.percentage_used(),
@@ -141,6 +153,40 @@ async fn health(controller: &Controller) -> Result<Section, Error> {
         "host_writes": smart.host_writes(),
     });
     Ok(Section { warnings, ..Section::new("health", lines, value) })
+}
+
+/// Asks a CSDStore drive for its last media error; `None` if it does not tell, such as one of an
+/// earlier version.
+async fn last_media_error(controller: &Controller) -> Option<MediaErrors> {
+    let model = controller.identity().mn();
+    if !text_of(&model[..]).is_some_and(|model| model.starts_with("CSDStore")) {
+        return None;
+    }
+    let bytes = u32::try_from(MediaErrors::SIZE).expect("512");
+    let sqe = get_log_page(LogId::MEDIA_ERRORS, NSID_ALL, Csi::NVM, 0, bytes);
+    let data = controller.admin(sqe, &[], bytes).await.ok()?.data;
+    let log = MediaErrors::parse(&data).filter(|log| log.version() == VERSION)?;
+    log.operation_text().map(|_| log)
+}
+
+/// Returns the last media error in words.
+fn told(log: &MediaErrors) -> String {
+    let operation = log.operation_text().unwrap_or("access");
+    let (place, reason) = (log.place_text(), log.reason_text());
+    match log.bytes() {
+        0 => format!("{operation} of {place}: {reason}"),
+        bytes => format!("{operation} of {bytes} bytes at {} of {place}: {reason}", log.offset()),
+    }
+}
+
+fn described(log: &MediaErrors) -> Value {
+    json!({
+        "operation": log.operation_text(),
+        "offset": log.offset(),
+        "bytes": log.bytes(),
+        "media": log.place_text(),
+        "reason": log.reason_text(),
+    })
 }
 
 async fn space(controller: &Controller) -> Result<Section, Error> {

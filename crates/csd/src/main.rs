@@ -6,7 +6,7 @@
 //!
 //! Modules:
 //!
-//! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`mod@escape`]
+//! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and [`mod@escape`]
 //!   format
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
@@ -38,6 +38,7 @@ mod edges;
 mod escape;
 mod generate;
 mod get;
+mod group_shares;
 mod kv;
 mod log;
 mod log_file;
@@ -45,6 +46,7 @@ mod long_file;
 mod namespace;
 mod object;
 mod os;
+mod output;
 mod pace;
 mod peers;
 mod program;
@@ -79,7 +81,11 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let (command, style) = (cli.command.words(), style(&cli));
-    report::finish(&command, dispatch(cli), style)
+    let done = dispatch(cli).map(|mut report| {
+        context::damage_met().into_iter().for_each(|warning| report.warn(warning));
+        report
+    });
+    report::finish(&command, done, style)
 }
 
 fn style(cli: &Cli) -> Style {
@@ -88,7 +94,7 @@ fn style(cli: &Cli) -> Style {
 
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
     let style = style(&cli);
-    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, style);
+    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, cli.timeout, style);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
@@ -130,14 +136,22 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
 fn refuse(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         report::print(&error.render().to_string());
-        return ExitCode::SUCCESS;
+        return report::ended(0);
     }
+    let wrong = (error.kind() == ErrorKind::InvalidUtf8)
+        .then(|| std::env::args_os().find(|argument| argument.to_str().is_none()))
+        .flatten();
     let json = std::env::args_os().any(|argument| argument == "--json");
-    if json {
+    if json || wrong.is_some() {
         let text = error.render().to_string();
-        let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
-        let words = cli::words_of(std::env::args().skip(1));
-        let style = Style { json: true, ..Style::default() };
+        let rendered = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
+        // The parser does not say which one it is.
+        let message = wrong.map_or(rendered, |wrong| {
+            format!("argument {wrong:?} is no UTF-8, and only paths may be so")
+        });
+        let words = std::env::args_os().skip(1);
+        let words = cli::words_of(words.map(|word| word.to_string_lossy().into_owned()));
+        let style = Style { json, ..Style::default() };
         return report::finish(&words, Err(Failure::usage(message)), style);
     }
     let _gone = error.print();

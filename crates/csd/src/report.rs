@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ use csd_store::fault::Fault;
 use serde_json::{Value, json};
 
 use crate::escape::escape_lines;
+pub(crate) use crate::output::{ended, print, print_error};
 use crate::room::{describe, takes};
 
 /// Version of the JSON objects.
@@ -230,7 +231,7 @@ pub(crate) fn finish(
         if !matches!(&outcome, Ok(report) if report.result.is_null()) {
             print_json(command, &outcome);
         }
-        return ExitCode::from(code);
+        return ended(code);
     }
     match outcome {
         Ok(report) => {
@@ -244,7 +245,7 @@ pub(crate) fn finish(
         }
         Err(failure) => print_error(&format!("error: {}", said(&failure.message, verbose))),
     }
-    ExitCode::from(code)
+    ended(code)
 }
 
 /// Returns a message with its drives' URLs, or with only their hosts and ports.
@@ -280,17 +281,6 @@ pub(crate) fn places(text: &str) -> Cow<'_, str> {
 /// Prints the JSON object.
 pub(crate) fn print_json(command: &str, outcome: &Result<Report, Failure>) {
     print(&format!("{}\n", object(command, outcome)));
-}
-
-/// Prints to standard output; ignores a reader that has closed its end.
-pub(crate) fn print(text: &str) {
-    let mut out = io::stdout().lock();
-    let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// Prints a line to standard error, likewise, with its text escaped.
-pub(crate) fn print_error(text: &str) {
-    let _gone = writeln!(io::stderr().lock(), "{}", escape_lines(text));
 }
 
 fn exit_code(outcome: &Result<Report, Failure>) -> u8 {

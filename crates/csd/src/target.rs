@@ -6,7 +6,7 @@
 //! only with `--force`, because they keep data. Invariant: only regular files are replaced.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,11 @@ impl Target {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let Self { file, end } = self;
         let done = match end {
-            End::Stdout | End::Through => return Ok(()),
+            End::Through => return Ok(()),
+            End::Stdout => match io::stdout().flush() {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                flushed => flushed,
+            },
             End::New(whole) => whole.finish_new(),
             End::Replace(whole) => whole.finish(),
         };

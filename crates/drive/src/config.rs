@@ -60,8 +60,8 @@ impl HostLimits {
 /// Options of a drive.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Address to listen on; port 0 lets the kernel choose.
-    pub listen: SocketAddr,
+    /// Addresses to listen on, at least one; port 0 lets the kernel choose, one for all.
+    pub listen: Vec<SocketAddr>,
     /// Path of the Unix socket for the drive's own operating system; none without it.
     pub inside: Option<PathBuf>,
     /// NVMe Qualified Name of the subsystem; if empty, one is made from the drive's identifier.
@@ -108,7 +108,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT))],
             inside: None,
             nqn: String::new(),
             access: Access::default(),

@@ -10,7 +10,7 @@ use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJE
 use csd_reactor::random_u64;
 
 use crate::compute;
-use crate::limits::{IN_CAPSULE_BYTES_MAX, MDTS};
+use crate::limits::IN_CAPSULE_BYTES_MAX;
 use crate::resources::Resources;
 
 /// Most I/O queues of one controller.
@@ -41,7 +41,7 @@ pub(crate) fn subsystem(
     let block_bytes_log2 = u8::try_from(block_bytes.ilog2()).expect("9 or 12");
     let kv = NamespaceKind::Kv {
         bytes: segments.capacity_bytes(),
-        value_bytes_max: superblock.value_bytes_max(),
+        value_bytes_max: superblock.value_bytes_max().min(resources.transfer_bytes_max()),
     };
     let mut namespaces = vec![
         namespace(NSID_BLOCK, NamespaceKind::Block { blocks, block_bytes_log2 }),
@@ -64,7 +64,7 @@ pub(crate) fn subsystem(
         volatile_cache: true,
         io_queues_max: IO_QUEUES_MAX,
         queue_entries_max: QUEUE_ENTRIES_MAX,
-        mdts: MDTS,
+        mdts: resources.mdts,
         in_capsule_bytes_max: IN_CAPSULE_BYTES_MAX,
         tunnel: resources.tunnel.is_some(),
         life: random_u64(),

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use csd_kernels::program::Limits;
 use csd_kvlog::Kv;
 use csd_kvlog::epochs::Epochs;
-use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
+use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock, UUID_OFFSET};
 use csd_kvlog::mark::Mark;
 use csd_kvlog::media::{Media, Syncer};
-use csd_kvlog::recover::by_mark;
-use csd_kvlog::recover::{Found, survey};
+use csd_kvlog::recover::{Found, by_mark, lost, survey};
 use csd_kvlog::segments::Segments;
 use csd_nvme::controller::Subsystem;
 use csd_nvme::feature::FeatureId;
@@ -27,6 +26,7 @@ use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
 use crate::describe;
 use crate::error::Error;
+use crate::health;
 use crate::limits::MDTS;
 use crate::log::Log;
 use crate::metrics::{CoreMetrics, Metrics};
@@ -39,6 +39,7 @@ use crate::services::counts::Services;
 use crate::throttle::Throttle;
 use crate::transport::auth_scheduler::AuthScheduler;
 use crate::transport::budget::Budget;
+use crate::transport::cause::Causes;
 use crate::transport::connections::Connections;
 use crate::transport::unauthenticated::Unauthenticated;
 use crate::tunnel::Tunnel;
@@ -80,6 +81,8 @@ pub struct Shared {
     pub unauthenticated: Unauthenticated,
     /// Number of connections that were refused because there were too many.
     pub surplus: AtomicU64,
+    /// Number of connections that ended, by cause.
+    pub causes: Causes,
     /// Settings of hosts: saved features and write protection.
     pub settings: Arc<Settings>,
     /// Drives that this drive may work with, if it has a file of peers.
@@ -184,14 +187,16 @@ pub async fn open(
     let count = u32::try_from(superblock.kv_length() / segment_bytes)
         .map_err(|_| csd_kvlog::Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
-    let (uuid, at, version) = (superblock.uuid(), superblock.kv_offset(), superblock.version());
-    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids).of_version(version);
+    let (uuid, at) = (superblock.uuid(), superblock.kv_offset());
+    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids).of_format(&superblock);
     resources::check_index(resources.kv_index, superblock.kv_length())?;
     let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
     if media.is_read_only() {
         segments.salvage();
     }
+    media.failures().tell(health::failed);
     let (syncer, settings) = (Syncer::new(media.clone()), Settings::open(&media, uuid).await?);
+    syncer.expect(UUID_OFFSET, uuid);
     let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;
     settings.apply(&segments);
     let subsystem = describe::subsystem(nqn, &superblock, &segments, resources);
@@ -210,6 +215,7 @@ pub async fn open(
         host_limits: HostLimits::default(),
         unauthenticated: Unauthenticated::default(),
         surplus: AtomicU64::new(0),
+        causes: Causes::default(),
         peers: resources.peers.clone().map(|list| Arc::new(Peers::new(list, &subsystem.nqn))),
         inside_only: Arc::new(inside_only(&settings)),
         subsystem,
@@ -263,7 +269,8 @@ async fn open_log(
     let mark = if is_marked { by_mark::read(media, &segments).await? } else { None };
     let mut found = survey(media, &segments, SHARDS, random_u64()).await?;
     if let Some(mark) = &mark {
-        for text in by_mark::apply(mark, &mut found, &segments) {
+        let lost = lost::by_mark(media, &segments, mark, &found).await?;
+        for text in lost.into_iter().chain(by_mark::apply(mark, &mut found, &segments)) {
             segments.damaged(text)?;
         }
     }
@@ -329,7 +336,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         compute: Compute::start(block.clone(), Rc::clone(&kv), executed(&shared)),
         block,
         kv,
-        value_bytes_max,
+        value_bytes_max: value_bytes_max.min(shared.subsystem.transfer_bytes_max()),
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
         connections,

@@ -22,7 +22,7 @@ use csd_reactor::{
 use crate::config::{Config, MediaKind};
 use crate::drive::{Core, Shared, set_feature, start};
 use crate::error::Error;
-use crate::log::Level;
+use crate::log::{Level, Log};
 use crate::services;
 use crate::wait_until_free::wait_until_free;
 
@@ -51,8 +51,10 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         // Impossible sizes are refused before a file is created.
         Superblock::plan(config.size_bytes, split, [0; 16])?;
     }
+    let bytes = config.size_bytes;
+    let on_zeros = &|written| log_zeros(&config.log, written, bytes);
     let open = |direct| {
-        wait_until_free(&config.log, move || FileMedia::open(path, config.size_bytes, direct))
+        wait_until_free(&config.log, move || FileMedia::open(path, bytes, direct, on_zeros))
     };
     let (file, is_new) = open(config.direct).await?;
     let block_bytes = match is_new {
@@ -74,6 +76,15 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
     let (file, _) = open(Direct::Off).await?;
     let file = file.noted("direct I/O off: its blocks are longer than the drive's");
     Ok((Media::File(file), is_new))
+}
+
+/// Says at the first and at each further gibibyte that a new medium is written out with zeros.
+fn log_zeros(log: &Log, written: u64, bytes: u64) {
+    if written.is_multiple_of(1 << 30) {
+        let event = "the file system reserves no space: the new medium is written with zeros";
+        let mib = |bytes: u64| (bytes >> 20).to_string();
+        log.write(Level::Info, event, &[("written_mib", mib(written)), ("of_mib", mib(bytes))]);
+    }
 }
 
 /// Starts a drive and its services on all cores, from the first one.
@@ -142,6 +153,7 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
     if shared.media().is_volatile() || shared.media().is_read_only() {
         return Ok(());
     }
+    let mut stopped = Ok(());
     for core in 0..core_count() {
         let stop = || async move {
             match core_local::<Core>() {
@@ -150,15 +162,16 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
             }
         };
         // A core that is gone has no open segment that could still be written.
-        call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(()))?;
+        stopped = stopped.and(call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(())));
     }
-    Ok(())
+    stopped
 }
 
 /// Logs that hosts can connect, and the drive's configuration.
-pub(crate) fn log_start(shared: &Shared, address: SocketAddr) {
+pub(crate) fn log_start(shared: &Shared, addresses: &[SocketAddr]) {
+    let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let fields = [
-        ("address", address.to_string()),
+        ("address", addresses.join(" ")),
         ("nqn", shared.subsystem.nqn.clone()),
         ("media", shared.media().note().to_owned()),
         ("cores", core_count().to_string()),
@@ -257,7 +270,8 @@ mod tests {
         block_on(&csd_reactor::Config::default(), move || async move {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("m");
-            let (user, _) = FileMedia::open(&path, SIZE_BYTES, Direct::Auto).await.unwrap();
+            let (user, _) =
+                FileMedia::open(&path, SIZE_BYTES, Direct::Auto, &|_| ()).await.unwrap();
             let state = Arc::new(Mutex::new((0, Some(user))));
             let seen = Arc::clone(&state);
             let log = Log::new(Level::Warn, move |record| {
@@ -283,8 +297,8 @@ mod tests {
     #[test]
     fn a_medium_whose_user_ends_is_waited_for_and_the_log_says_so() {
         let (waits, opened) = open_in_use(|user| drop(user.take()));
-        // It was reserved and never formatted: opening got as far as looking at it.
-        assert!(opened.unwrap_err().to_string().contains("not a usable drive"));
+        // It was reserved and never formatted.
+        assert!(opened.unwrap());
         assert_eq!(waits, 1);
     }
 

@@ -11,6 +11,7 @@ use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 use crate::compute::Admission;
 use crate::error::Error;
+use crate::limits::{MDTS, MDTS_MIN};
 use crate::peers;
 use crate::tunnel;
 
@@ -42,6 +43,9 @@ impl Expose {
 pub struct Resources {
     /// Namespaces that hosts see.
     pub expose: Expose,
+    /// Maximum Data Transfer Size (MDTS) of one command, as a power of two of 4 KiB: `MDTS_MIN` to
+    /// `MDTS` of [`crate::limits`].
+    pub mdts: u8,
     /// Kind of the indexes of the users' kv namespace.
     pub kv_index: IndexKind,
     /// Most memory for the keys of all kv namespaces in bytes, `None` for no limit.
@@ -69,6 +73,7 @@ impl Default for Resources {
     fn default() -> Self {
         Self {
             expose: Expose::All,
+            mdts: MDTS,
             kv_index: IndexKind::default(),
             index_memory_bytes: None,
             volatile_cache: false,
@@ -84,11 +89,21 @@ impl Default for Resources {
 }
 
 impl Resources {
+    /// Returns the most bytes of one command's data.
+    #[must_use]
+    pub const fn transfer_bytes_max(&self) -> u32 {
+        4096 << self.mdts
+    }
+
     /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Usage`] that names the option.
     pub fn check(&self) -> Result<(), Error> {
+        if !(MDTS_MIN..=MDTS).contains(&self.mdts) {
+            let wrong = "--transfer-max is a power of two from 128K to 16M";
+            return Err(Error::Usage(wrong.to_owned()));
+        }
         if self.memory_bytes.is_multiple_of(PAGE_BYTES) {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::drive::open;
 use crate::error::Error;
 use crate::life;
-use crate::log::Log;
+use crate::log::{Level, Log};
 use crate::metrics;
 use crate::side::Side;
 use crate::transport::accept::{accept, accept_on};
@@ -24,11 +24,14 @@ use crate::wait_until_free::wait_until_free;
 /// Facts about a drive that hosts can connect to.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// Address that it listens on.
+    /// Address that it listens on, the first of several.
     pub address: SocketAddr,
     /// Description of its medium, such as direct I/O on or off.
     pub media: String,
 }
+
+/// `EAFNOSUPPORT` of Linux, which the standard library has no name for.
+const AF_NOT_SUPPORTED: i32 = 97;
 
 type Ready = Mutex<Option<Box<dyn FnOnce(&Started) + Send>>>;
 
@@ -39,8 +42,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         block_bytes: config.block_bytes,
     };
     let log = &config.log;
-    let listener = listen(log, "--listen", config.listen).await?;
-    let address = listener.local_addr().map_err(|error| Error::Runtime(error.into()))?;
+    let (listeners, addresses) = listen_all(log, &config.listen).await?;
     let inside = match config.inside.as_deref() {
         Some(path) => Some(listen(log, "--inside", path).await?),
         None => None,
@@ -60,7 +62,12 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         alone.throttle.set(model.clone());
     }
     life::start_all(&shared).await?;
-    let mut accepting = vec![spawn(Class::System, accept(listener, Arc::clone(&shared)))];
+    let mut listeners = listeners.into_iter();
+    let first = listeners.next().expect("there is one");
+    let mut accepting = vec![spawn(Class::System, accept(first, Arc::clone(&shared)))];
+    accepting.extend(listeners.map(|listener| {
+        spawn(Class::System, accept_on(Side::Outside, listener, Arc::clone(&shared)))
+    }));
     if let Some(listener) = inside {
         shared.serve_inside();
         let accept = accept_on(Side::Inside, listener, Arc::clone(&shared));
@@ -73,14 +80,55 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     // A signal drains the drive as soon as its address is known.
     let stop = spawn(Class::System, stop_requested());
     yield_now().await;
-    life::log_start(&shared, address);
+    life::log_start(&shared, &addresses);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
-        ready(&Started { address, media: shared.media.note().to_owned() });
+        ready(&Started { address: addresses[0], media: shared.media.note().to_owned() });
     }
     stop.await;
     accepting.iter().for_each(JoinHandle::abort);
     life::drain(&shared, config.drain).await
+}
+
+/// Listens at all addresses that this machine has; returns them with the ports that were chosen.
+async fn listen_all(
+    log: &Log,
+    wanted: &[SocketAddr],
+) -> Result<(Vec<Listener>, Vec<SocketAddr>), Error> {
+    let (mut listeners, mut addresses) = (Vec::new(), Vec::<SocketAddr>::new());
+    let mut missing = None;
+    for address in wanted {
+        let mut address = *address;
+        if let Some(first) = addresses.first().filter(|_| address.port() == 0) {
+            address.set_port(first.port());
+        }
+        match listen(log, "--listen", address).await {
+            Ok(listener) => {
+                let bound = listener.local_addr();
+                addresses.push(bound.map_err(|error| Error::Runtime(error.into()))?);
+                listeners.push(listener);
+            }
+            // A name may have addresses of a family that is switched off here.
+            Err(error @ Error::Listen { .. }) if is_not_here(&error) => {
+                let fields = [("address", address.to_string())];
+                log.write(Level::Warn, "this machine does not have an address", &fields);
+                missing = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match missing {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ if listeners.is_empty() => Err(Error::Usage("--listen names no address".to_owned())),
+        _ => Ok((listeners, addresses)),
+    }
+}
+
+fn is_not_here(error: &Error) -> bool {
+    use std::io::ErrorKind::{AddrNotAvailable, Unsupported};
+    matches!(error, Error::Listen { source, .. }
+        if matches!(source.kind(), AddrNotAvailable | Unsupported)
+            || source.raw_os_error() == Some(AF_NOT_SUPPORTED))
 }
 
 /// Listens at an address, waiting for another process that may be about to release it.
@@ -152,7 +200,6 @@ mod tests {
     use csd_reactor::block_on;
 
     use super::*;
-    use crate::log::Level;
 
     #[test]
     fn an_address_whose_user_ends_is_waited_for_and_the_log_says_so() {

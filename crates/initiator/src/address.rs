@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use csd_nvme::controller::connect::is_nqn;
@@ -24,19 +24,30 @@ const UNIX_BYTES_MAX: usize = 107;
 /// Address and name of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// Socket address that it listens on.
+    /// Socket address that it listens on, the first one of a name.
     pub socket: Endpoint,
     /// NVMe Qualified Name of its subsystem.
     pub nqn: String,
     /// Namespace, if the address names one.
     pub nsid: Option<u32>,
+    /// Of a name with several addresses: the name and the port, and the addresses after `socket`
+    /// in the order of the resolver.
+    pub named: Option<(String, Vec<SocketAddr>)>,
 }
 
 impl Address {
     /// Returns the address of a subsystem, without a namespace.
     #[must_use]
     pub fn new(socket: impl Into<Endpoint>, nqn: &str) -> Self {
-        Self { socket: socket.into(), nqn: nqn.to_owned(), nsid: None }
+        Self { socket: socket.into(), nqn: nqn.to_owned(), nsid: None, named: None }
+    }
+
+    /// Returns all socket addresses, in the order in which they are tried.
+    #[must_use]
+    pub fn sockets(&self) -> Vec<Endpoint> {
+        let further = self.named.iter().flat_map(|(_, further)| further);
+        let further = further.map(|socket| Endpoint::Ip(*socket));
+        std::iter::once(self.socket.clone()).chain(further).collect()
     }
 
     /// Checks that an address can name a Unix socket of this path.
@@ -64,7 +75,11 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.socket.ip().is_some() { TCP } else { UNIX };
-        write!(f, "{scheme}{}/{}", self.socket, self.nqn)?;
+        match &self.named {
+            // One of several addresses would not say the same.
+            Some((name, _)) => write!(f, "{scheme}{name}/{}", self.nqn)?,
+            None => write!(f, "{scheme}{}/{}", self.socket, self.nqn)?,
+        }
         self.nsid.map_or(Ok(()), |nsid| write!(f, "?nsid={nsid}"))
     }
 }
@@ -101,13 +116,20 @@ fn parse(text: &str) -> Result<Address, String> {
         return Err(format!("{nqn:?} is not an NVMe Qualified Name (nqn.yyyy-mm.domain:name)"));
     }
     let nsid = query.map(namespace).transpose()?;
-    let socket = if text.starts_with(UNIX) {
+    if text.starts_with(UNIX) {
         Address::check_unix(Path::new(socket))?;
-        Endpoint::Unix(PathBuf::from(socket))
-    } else {
-        Endpoint::Ip(resolve(socket)?)
-    };
-    Ok(Address { socket, nqn: nqn.to_owned(), nsid })
+        return Ok(Address { nsid, ..Address::new(Path::new(socket), nqn) });
+    }
+    let mut found = resolve(socket)?;
+    let first = found.remove(0);
+    let named = (!found.is_empty()).then(|| (with_port(socket, first.port()), found));
+    Ok(Address { socket: Endpoint::Ip(first), nqn: nqn.to_owned(), nsid, named })
+}
+
+/// Returns a name with a port.
+fn with_port(authority: &str, port: u16) -> String {
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    if has_port { authority.to_owned() } else { format!("{authority}:{port}") }
 }
 
 fn namespace(query: &str) -> Result<u32, String> {
@@ -118,7 +140,13 @@ fn namespace(query: &str) -> Result<u32, String> {
     }
 }
 
-fn resolve(authority: &str) -> Result<SocketAddr, String> {
+/// Returns the addresses of `HOST:PORT`, at least one, in the order of the resolver; the port
+/// defaults to 4420. The host is a name, an IPv4 address, or an IPv6 address in brackets, with a
+/// zone such as `[fe80::1%eth0]` if it is of one link.
+///
+/// # Errors
+/// The reason.
+pub fn resolve(authority: &str) -> Result<Vec<SocketAddr>, String> {
     // A colon inside brackets belongs to an IPv6 address, not to a port.
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
@@ -130,8 +158,14 @@ fn resolve(authority: &str) -> Result<SocketAddr, String> {
         return Err("there is no host".to_owned());
     }
     let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let mut found = (name, port).to_socket_addrs().map_err(|error| format!("{name:?}: {error}"))?;
-    found.next().ok_or_else(|| format!("{name:?} has no address"))
+    let all = (name, port).to_socket_addrs().map_err(|error| format!("{name:?}: {error}"))?;
+    let mut found = Vec::new();
+    for address in all {
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    if found.is_empty() { Err(format!("{name:?} has no address")) } else { Ok(found) }
 }
 
 #[cfg(test)]
@@ -154,7 +188,31 @@ mod tests {
             assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
         }
         let named: Address = format!("nvme+tcp://localhost:9/{NQN}").parse().unwrap();
-        assert!(named.socket.is_local() && named.socket.ip().unwrap().port() == 9);
+        for socket in named.sockets() {
+            assert!(socket.is_local() && socket.ip().unwrap().port() == 9);
+        }
+        assert_eq!(named.to_string().parse::<Address>().unwrap(), named);
+    }
+
+    #[test]
+    fn an_address_of_one_link_has_a_zone() {
+        let text = format!("nvme+tcp://[fe80::1%lo]:7/{NQN}");
+        let address: Address = text.parse().unwrap();
+        let Some(SocketAddr::V6(socket)) = address.socket.ip() else { panic!("{address}") };
+        assert!(socket.scope_id() > 0 && socket.port() == 7);
+        assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
+    }
+
+    #[test]
+    fn a_name_of_several_addresses_prints_as_the_name() {
+        let sockets = ["[::1]:7".parse().unwrap(), "127.0.0.1:7".parse().unwrap()];
+        let address = Address {
+            named: Some(("d0.lan:7".to_owned(), vec![sockets[1]])),
+            ..Address::new(sockets[0], NQN)
+        };
+        assert_eq!(address.to_string(), format!("nvme+tcp://d0.lan:7/{NQN}"));
+        assert_eq!(address.sockets(), sockets.map(Endpoint::Ip));
+        assert_eq!(with_port("d0.lan", 4420), "d0.lan:4420");
     }
 
     #[test]

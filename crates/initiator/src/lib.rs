@@ -31,7 +31,7 @@ mod memory;
 mod options;
 mod program;
 
-pub use address::Address;
+pub use address::{Address, resolve};
 pub use association::Traffic;
 pub use block::Block;
 pub use compute::Compute;
@@ -41,7 +41,7 @@ pub use error::Error;
 pub use handle::Handle;
 pub use kv::Kv;
 pub use memory::Memory;
-pub use options::Options;
+pub use options::{CONNECT_ANSWERS, Options};
 pub use program::ProgramSlot;
 
 pub use csd_nvme::auth::{Secret, Secrets};

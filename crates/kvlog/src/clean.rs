@@ -18,8 +18,9 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use crate::error::Access;
+use crate::error::{Access, MediaError};
 use crate::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
+use crate::segment_head::SegmentHeader;
 use crate::shard::{Append, Change, Location, Outcome, Segment, Shard};
 use crate::walk::{Step, Until, Walk};
 
@@ -124,7 +125,7 @@ impl Shard {
             // The segment is empty now: a cleaning after the last read frees it.
             return Ok(Cleaned::Busy);
         }
-        self.free(number).await?;
+        self.free(number).await.map_err(|error| error.status(Access::Write))?;
         Ok(Cleaned::Done { bytes })
     }
 
@@ -194,15 +195,26 @@ impl Shard {
         outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }
 
-    async fn free(&self, number: u32) -> Result<(), Status> {
-        let gone = async {
-            // Records that were moved, and those that superseded others here.
-            self.close_written().await?;
-            self.remove_stop_seal().await?;
-            self.write_pages(self.segments.at(number, 0), &[]).await?;
-            self.syncer.sync().await
+    /// Frees a segment without current records and readers.
+    ///
+    /// # Errors
+    /// When the medium fails: the segment may be free there, and a later call tries again.
+    pub(crate) async fn free(&self, number: u32) -> Result<(), MediaError> {
+        // Records that were moved, and those that superseded others here.
+        self.close_written().await?;
+        self.remove_stop_seal().await?;
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&number) {
+            segment.freeing = true;
+        }
+        let header = match self.segments.tag() {
+            0 => Vec::new(),
+            _ => {
+                let sequence = self.owned.borrow()[&number].sequence;
+                SegmentHeader::freed(&self.segments.uuid, sequence).as_bytes().to_vec()
+            }
         };
-        gone.await.map_err(|error| error.status(Access::Write))?;
+        self.write_pages(self.segments.at(number, 0), &header).await?;
+        self.syncer.sync().await?;
         self.owned.borrow_mut().remove(&number);
         self.segments.give_cleaned(number);
         Ok(())

@@ -41,9 +41,9 @@ pub enum MediaError {
     #[error("access beyond the end of the media")]
     OutOfRange,
     /// The file system, the user's quota or the process's limit of file size has no space for the
-    /// write.
-    #[error("no room left where the media lies")]
-    Full,
+    /// write. The text is the operating system's.
+    #[error("no room left where the media lies: {0}")]
+    Full(String),
     /// The operating system failed the access.
     #[error("media access failed: {0}")]
     Io(String),
@@ -51,6 +51,11 @@ pub enum MediaError {
     /// sync may be lost, and a retry would hide that.
     #[error("media is read-only after a failed sync")]
     ReadOnly,
+    /// The medium is no longer what was opened, so that nothing written from now on would be found
+    /// again: its file was deleted or cut, or its superblock overwritten. It is read-only from then
+    /// on.
+    #[error("{0}")]
+    Gone(String),
     /// The power is cut (simulated media only).
     #[error("media has lost its power")]
     PowerCut,
@@ -60,7 +65,7 @@ impl From<&std::io::Error> for MediaError {
     fn from(error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         match error.kind() {
-            StorageFull | QuotaExceeded | FileTooLarge => Self::Full,
+            StorageFull | QuotaExceeded | FileTooLarge => Self::Full(error.to_string()),
             _ => Self::Io(error.to_string()),
         }
     }
@@ -82,8 +87,8 @@ impl MediaError {
     pub fn status(&self, access: Access) -> Status {
         match (self, access) {
             (Self::OutOfRange, _) => Status::INTERNAL_ERROR,
-            (Self::Full, _) => Status::CAPACITY_EXCEEDED,
-            (Self::ReadOnly, _) => Status::NAMESPACE_WRITE_PROTECTED,
+            (Self::Full(_), _) => Status::CAPACITY_EXCEEDED,
+            (Self::ReadOnly | Self::Gone(_), _) => Status::NAMESPACE_WRITE_PROTECTED,
             (Self::Io(_) | Self::PowerCut, Access::Read) => Status::UNRECOVERED_READ_ERROR,
             (Self::Io(_) | Self::PowerCut, Access::Value) => Status::UNRECOVERED_ERROR,
             (Self::Io(_) | Self::PowerCut, Access::Write) => Status::WRITE_FAULT,
@@ -117,8 +122,9 @@ mod tests {
         let error = Error::Media { path: "/m".into(), source };
         assert_eq!(error.to_string(), "media /m: permission denied");
         assert_eq!(error.source().unwrap().to_string(), "permission denied");
-        let error = Error::from(MediaError::Full);
-        assert_eq!(error.to_string(), MediaError::Full.to_string());
+        let full = MediaError::from(&IoError::from(ErrorKind::StorageFull));
+        let error = Error::from(full.clone());
+        assert_eq!(error.to_string(), full.to_string());
         assert!(error.source().is_none());
     }
 }

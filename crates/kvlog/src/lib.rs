@@ -25,9 +25,11 @@ pub mod epochs;
 pub mod error;
 pub mod format;
 mod group;
+mod headless;
 pub mod hint;
 pub mod index;
 mod list_keys;
+mod lists;
 mod log_positions;
 pub mod mark;
 pub mod media;
@@ -36,6 +38,7 @@ pub mod record;
 pub mod recover;
 pub mod scrub;
 mod seal;
+pub mod segment_head;
 mod segment_tail;
 pub mod segments;
 pub mod service;
@@ -150,10 +153,12 @@ impl Kv {
         while self.segments.is_cleaning() {
             sleep(STOP_PAUSE).await;
         }
+        // A shard whose segments cannot be sealed keeps no other from it.
+        let mut stopped = Ok(());
         for shard in self.shards.own() {
-            shard.stop().await?;
+            stopped = stopped.and(shard.stop().await);
         }
-        Ok(())
+        stopped
     }
 
     /// Makes every change durable that was answered before.

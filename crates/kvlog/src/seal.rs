@@ -15,7 +15,8 @@ use csd_reactor::{Buffer, sleep};
 use crate::checkpoint::Checkpoint;
 use crate::error::{Access, MediaError};
 use crate::hint::HINT_OFFSET;
-use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, Seal, SegmentHeader, SegmentRange};
+use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, SegmentRange};
+use crate::segment_head::{Seal, SegmentHeader};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Need;
 use crate::shard::{Segment, Shard};
@@ -70,19 +71,17 @@ impl Shard {
     /// Begins a segment, and returns its sequence.
     async fn begin(&self, number: u32) -> Result<u64, MediaError> {
         let sequence = self.segments.next_sequence();
-        let header = SegmentHeader::encode(&self.segments.uuid, sequence, self.number);
         let segment = Segment { sequence, filled: RECORDS_OFFSET, ..Segment::default() };
         self.owned.borrow_mut().insert(number, segment);
         *self.tail.borrow_mut() = SegmentTail::empty();
         // Header and hint in one write.
-        let mut pages = header.as_bytes().to_vec();
+        let mut pages = self.header_page(sequence);
         if self.has_hints() {
-            pages.resize(usize::try_from(PAGE_BYTES).expect("a page"), 0);
             pages.extend(self.seal_page(sequence, None, RECORDS_OFFSET));
         }
         if let Err(error) = self.write_pages(self.segments.at(number, 0), &pages).await {
-            // The header may be on the medium. A seal makes an empty segment of it before another
-            // one begins.
+            // The header may be on the medium. Both are written before another segment begins: a
+            // header, and a seal that makes an empty segment of it.
             self.open.set(None);
             self.closing.set(Some((number, RECORDS_OFFSET)));
             return Err(error);
@@ -119,7 +118,8 @@ impl Shard {
         // Without one the next start walks the records.
         let written = self.write_final_checkpoint(number, sequence, valid_bytes).await;
         let checkpoint = written.unwrap_or(None);
-        let seal = Seal { valid_bytes, checkpoint, ..Seal::default() };
+        let drive = self.segments.tag();
+        let seal = Seal { valid_bytes, checkpoint, drive, ..Seal::default() };
         self.write_seal(number, sequence, &seal).await?;
         self.closing.set(None);
         self.has_stop_seal.set(false);
@@ -140,6 +140,12 @@ impl Shard {
         if let Some((number, filled)) = self.closing.get() {
             self.seal(number, filled).await?;
         }
+        // The seal has the number of segments that are on the medium.
+        let freeing = |(number, segment): (&u32, &Segment)| segment.freeing.then_some(*number);
+        let freeing: Vec<u32> = self.owned.borrow().iter().filter_map(freeing).collect();
+        for number in freeing {
+            self.free(number).await?;
+        }
         let Some(number) = self.open.get().filter(|_| !self.has_stop_seal.get()) else {
             return Ok(());
         };
@@ -153,7 +159,9 @@ impl Shard {
         let checkpoint =
             self.write_final_checkpoint(number, sequence, filled).await.unwrap_or(None);
         let tail_checksum = crc32c::crc32c(self.tail.borrow().page.as_deref().unwrap_or(&[]));
-        let seal = Seal { valid_bytes: filled, stopped: Some(owned), checkpoint, tail_checksum };
+        let (valid_bytes, stopped) = (filled, Some(owned));
+        let drive = self.segments.tag();
+        let seal = Seal { valid_bytes, stopped, checkpoint, tail_checksum, drive };
         self.write_seal(number, sequence, &seal).await
     }
 
@@ -172,10 +180,31 @@ impl Shard {
         Ok(())
     }
 
-    async fn write_seal(&self, number: u32, sequence: u64, seal: &Seal) -> Result<(), MediaError> {
-        let head = self.seal_page(sequence, Some(seal), seal.valid_bytes);
-        self.write_pages(self.segments.at(number, PAGE_BYTES), &head).await?;
+    /// Writes a seal durably.
+    pub(crate) async fn write_seal(
+        &self,
+        number: u32,
+        sequence: u64,
+        seal: &Seal,
+    ) -> Result<(), MediaError> {
+        let page = self.seal_page(sequence, Some(seal), seal.valid_bytes);
+        let written = if seal.valid_bytes == RECORDS_OFFSET {
+            // The write of the header may have failed.
+            let pages = [self.header_page(sequence), page].concat();
+            self.write_pages(self.segments.at(number, 0), &pages).await
+        } else {
+            self.write_pages(self.segments.at(number, PAGE_BYTES), &page).await
+        };
+        written?;
         self.syncer.sync().await
+    }
+
+    /// Returns the page of the header of one of the shard's segments.
+    fn header_page(&self, sequence: u64) -> Vec<u8> {
+        let header = SegmentHeader::encode(&self.segments.uuid, sequence, self.number);
+        let mut page = header.as_bytes().to_vec();
+        page.resize(usize::try_from(PAGE_BYTES).expect("a page"), 0);
+        page
     }
 
     /// Returns the page of a seal, or of none, with the hint in its second sector.
@@ -186,7 +215,7 @@ impl Shard {
         }
         if self.segments.has_checkpoints() {
             page.resize(usize::try_from(HINT_OFFSET - PAGE_BYTES).expect("a sector"), 0);
-            let hint = self.tail.borrow().hint(durable_bytes);
+            let hint = self.tail.borrow().hint(durable_bytes, self.segments.tag());
             page.extend_from_slice(hint.encode(sequence).as_bytes());
         }
         page

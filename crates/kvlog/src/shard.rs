@@ -65,6 +65,8 @@ pub struct Segment {
     pub sealed: bool,
     /// True if a current record cannot be read: cleaning leaves the segment as it is.
     pub damaged: bool,
+    /// True once its header is being removed, which may have failed: it may be free on the medium.
+    pub freeing: bool,
 }
 
 /// An append to the log.

@@ -12,7 +12,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, class, core_id, post, worked};
 
 use crate::error::Access;
-use crate::media::Media;
+use crate::media::{Failure, Media, Operation};
 use crate::record::{EntryKey, Record, RecordHeader, value_offset};
 use crate::segments::Segments;
 use crate::shard::{Location, Shard};
@@ -166,7 +166,7 @@ impl Value {
         worked(buffer.len() as u64);
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.checksum() != Some(self.crc) {
-            return Err(Status::UNRECOVERED_ERROR);
+            return Err(self.damaged(self.bytes().into(), "the value's checksum does not hold"));
         }
         Ok(Some(buffer))
     }
@@ -200,10 +200,19 @@ impl Value {
         let record = Record::decode(&buffer, self.pinned.sequence, self.room);
         let value_bytes = self.pinned.location.value_bytes;
         let is_it = |record: &Record| record.key == self.entry && record.value_bytes == value_bytes;
-        let record = record.filter(is_it).ok_or(Status::UNRECOVERED_ERROR)?;
+        let no_record = || self.damaged(0, "the header of the value's record does not hold");
+        let record = record.filter(is_it).ok_or_else(no_record)?;
         self.head.set(Some(Head { commit: record.commit, checksum: record.value_checksum }));
         buffer.advance(HEADER_BYTES);
         Ok(buffer)
+    }
+
+    /// Notes that the record, whose value has so many bytes, is damaged on the medium.
+    fn damaged(&self, value_bytes: u64, reason: &str) -> Status {
+        let (operation, reason) = (Operation::Read, reason.to_owned());
+        let bytes = HEADER_BYTES as u64 + value_bytes;
+        self.media.failures().note(Failure { operation, offset: self.at, bytes, reason });
+        Status::UNRECOVERED_ERROR
     }
 
     async fn read_media(&self, offset: u64, buffer: Buffer) -> Result<Buffer, Status> {

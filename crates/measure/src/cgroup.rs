@@ -56,38 +56,73 @@ impl Drop for MemoryGroup {
     }
 }
 
+/// Version of a hierarchy of control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    One,
+    Two,
+}
+
+impl Version {
+    /// Returns the name of the file with a group's memory limit.
+    pub(crate) fn memory_limit(self) -> &'static str {
+        match self {
+            Self::One => "memory.limit_in_bytes",
+            Self::Two => "memory.max",
+        }
+    }
+}
+
+/// The hierarchy of a controller, and the process's group in it.
+pub(crate) struct Hierarchy {
+    pub(crate) root: PathBuf,
+    pub(crate) own: PathBuf,
+    pub(crate) version: Version,
+}
+
+impl Hierarchy {
+    /// Finds the hierarchy of a controller from the texts of `/proc/self/cgroup` and
+    /// `/proc/self/mounts`.
+    pub(crate) fn find(own: &str, mounts: &str, controller: &str) -> Option<Self> {
+        let mounted = |kind: &str, option: Option<&str>| {
+            mounts.lines().find_map(|line| {
+                let mut words = line.split(' ').skip(1);
+                let (at, what, options) = (words.next()?, words.next()?, words.next()?);
+                let fits =
+                    option.is_none_or(|option| options.split(',').any(|word| word == option));
+                (what == kind && fits).then(|| PathBuf::from(at))
+            })
+        };
+        let path_of = |controller: &str| {
+            own.lines().find_map(|line| {
+                let (_, rest) = line.split_once(':')?;
+                let (controllers, path) = rest.split_once(':')?;
+                controllers.split(',').any(|word| word == controller).then_some(path)
+            })
+        };
+        let first = mounted("cgroup", Some(controller)).zip(path_of(controller));
+        let (version, (root, path)) = match first {
+            Some(found) => (Version::One, found),
+            None => (Version::Two, (mounted("cgroup2", None)?, path_of("")?)),
+        };
+        let own = root.join(path.trim_start_matches('/'));
+        Some(Self { root, own, version })
+    }
+}
+
 /// Returns the folders in which a group may be created, the likeliest first, and the name of the
 /// limit's file.
 fn candidates(own: &str, mounts: &str) -> Option<(Vec<PathBuf>, &'static str)> {
-    let mounted = |kind: &str, option: Option<&str>| {
-        mounts.lines().find_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let (at, what, options) = (words.next()?, words.next()?, words.next()?);
-            let fits = option.is_none_or(|option| options.split(',').any(|word| word == option));
-            (what == kind && fits).then(|| PathBuf::from(at))
-        })
+    let Hierarchy { root, own, version } = Hierarchy::find(own, mounts, "memory")?;
+    let parents = match version {
+        Version::One => vec![own, root],
+        // A group that has processes cannot have children with memory limits, so a sibling comes
+        // first.
+        Version::Two => {
+            own.parent().map(Path::to_path_buf).into_iter().chain([own.clone(), root]).collect()
+        }
     };
-    let path_of = |controller: &str| {
-        own.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            controllers.split(',').any(|word| word == controller).then(|| path.to_owned())
-        })
-    };
-    if let (Some(root), Some(path)) = (mounted("cgroup", Some("memory")), path_of("memory")) {
-        let own = below(&root, &path);
-        return Some((vec![own, root], "memory.limit_in_bytes"));
-    }
-    let (root, path) = (mounted("cgroup2", None)?, path_of("")?);
-    let own = below(&root, &path);
-    // A group that has processes cannot have children with memory limits, so a sibling comes first.
-    let mut parents: Vec<PathBuf> = own.parent().map(Path::to_path_buf).into_iter().collect();
-    parents.extend([own, root]);
-    Some((parents, "memory.max"))
-}
-
-fn below(root: &Path, path: &str) -> PathBuf {
-    root.join(path.trim_start_matches('/'))
+    Some((parents, version.memory_limit()))
 }
 
 #[cfg(test)]

@@ -4,13 +4,15 @@
 //! - [`characterize`]: measured cost of kernels on a drive and on a host
 //! - [`profile`]: the file of measurements of machines
 //! - [`account`]: predicted time of a run on the machines of a profile
-//! - [`machine`], [`cgroup`]: processors, memory and limits of this machine
+//! - [`machine`], [`group_limits`]: processors and memory of this machine, and of this process
+//! - [`cgroup`]: groups that limit the memory of a process
 //! - [`energy`], [`rapl`]: energy, from the counters of its processors
 
 pub mod account;
 pub mod cgroup;
 pub mod characterize;
 pub mod energy;
+pub mod group_limits;
 pub mod machine;
 pub mod profile;
 pub mod rapl;

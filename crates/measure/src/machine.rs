@@ -1,10 +1,14 @@
-//! Properties of this machine, from `/proc`.
+//! Properties of this machine, from `/proc`, and how much of it this process may use.
 //!
 //! Does not fail: a property that cannot be read is unknown.
 
 use std::fs;
+use std::num::NonZero;
+use std::thread::available_parallelism;
 
-/// Returns processor, cores and kernel, for people.
+use crate::group_limits::GroupLimits;
+
+/// Returns processor, cores and kernel, and the limits of this process, for people.
 pub fn text() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -14,14 +18,63 @@ pub fn text() -> String {
     let processor = field("model name").or_else(|| field("CPU implementer"));
     let processor = processor.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{processor}, {} cores, Linux {}", cores(), release.trim())
+    let limits = limits_text().map_or_else(String::new, |limits| format!(", {limits}"));
+    format!("{processor}, {} cores{limits}, Linux {}", cores(), release.trim())
 }
 
-/// Returns the number of cores that this process may use; 1 if unknown.
+/// Returns the number of cores that this process may use, at least 1: those that it may run on, or
+/// as many whole ones as its control groups give it the time of, if they are fewer.
 pub fn cores() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    allowed.map_or(1, |list| count_of(list.trim())).max(1)
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Returns how much of this machine the process may use, for people; `None` if all.
+pub fn limits_text() -> Option<String> {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let limits = GroupLimits::of_this_process();
+    limits_in_words(limits, (cores(), count_of(online.trim())), machine_memory_bytes())
+}
+
+/// Returns the limits in words; `cores` are those that may be used and those of the machine.
+fn limits_in_words(
+    limits: GroupLimits,
+    (usable, all): (usize, usize),
+    memory_bytes: Option<u64>,
+) -> Option<String> {
+    let time = limits.cores.filter(|cores| *cores < all as f64);
+    let cores = match time {
+        Some(cores) => Some(format!("the processor time of {cores:.2} cores of {all}")),
+        None => (usable < all).then(|| format!("{usable} cores of {all}")),
+    };
+    let memory = memory_of(limits, memory_bytes)
+        .map(|(bytes, all)| format!("{} MiB of memory of {}", bytes >> 20, all >> 20));
+    let parts: Vec<String> = cores.into_iter().chain(memory).collect();
+    (!parts.is_empty()).then(|| format!("limited to {}", parts.join(" and ")))
+}
+
+/// Returns the memory limit of the control groups and the machine's memory, if it is less.
+fn memory_of(limits: GroupLimits, machine_bytes: Option<u64>) -> Option<(u64, u64)> {
+    limits.memory_bytes.zip(machine_bytes).filter(|(limit, all)| limit < all)
+}
+
+/// Returns the memory limit of this process's control groups, bytes; `None` if they leave it all of
+/// the machine's.
+pub fn memory_limit_bytes() -> Option<u64> {
+    Some(memory_of(GroupLimits::of_this_process(), machine_memory_bytes())?.0)
+}
+
+/// Returns the memory that this process may use, bytes: the machine's, or its control groups' limit
+/// if that is less.
+pub fn memory_bytes() -> Option<u64> {
+    memory_limit_bytes().or_else(machine_memory_bytes)
+}
+
+/// Returns the size of the machine's main memory, bytes.
+fn machine_memory_bytes() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// Returns how many numbers a list such as `0-3,8` contains.
@@ -34,14 +87,6 @@ fn count_of(list: &str) -> usize {
         None => usize::from(part.parse::<usize>().is_ok()),
     });
     parts.sum()
-}
-
-/// Returns the size of main memory, bytes.
-pub fn memory_bytes() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -58,5 +103,17 @@ mod tests {
     fn this_machine_has_cores_and_memory() {
         assert!(cores() >= 1 && memory_bytes().is_some_and(|bytes| bytes > 1 << 20));
         assert!(text().contains(&format!("{} cores", cores())));
+    }
+
+    #[test]
+    fn limits_below_the_machine_are_said() {
+        let said = |cores, memory_bytes, usable| {
+            limits_in_words(GroupLimits { cores, memory_bytes }, (usable, 4), Some(8 << 30))
+        };
+        assert_eq!(said(None, None, 4), None);
+        assert_eq!(said(Some(8.0), Some(16 << 30), 4), None);
+        assert_eq!(said(None, None, 2).unwrap(), "limited to 2 cores of 4");
+        let both = "limited to the processor time of 0.50 cores of 4 and 512 MiB of memory of 8192";
+        assert_eq!(said(Some(0.5), Some(512 << 20), 1).unwrap(), both);
     }
 }

@@ -21,6 +21,7 @@ codes! {
         PROGRAM_TYPES = 0x83: "Downloadable Program Types List",
         RANGE_SETS = 0x84: "Memory Range Set List",
         EXECUTIONS = 0xC0: "vendor: Executions",
+        MEDIA_ERRORS = 0xC1: "vendor: Media Errors",
         TUNNEL = 0xC2: "vendor: Tunnel",
     }
 }

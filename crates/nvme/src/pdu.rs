@@ -31,6 +31,14 @@ pub struct Shape {
     pub data: bool,
 }
 
+impl Shape {
+    /// Returns true if a data digest is there when the PDU carries data and the connection uses
+    /// data digests: of all PDUs with data but terminate requests.
+    pub const fn data_digest(self) -> bool {
+        self.data && self.header_digest
+    }
+}
+
 impl Kind {
     /// Returns the shape of a known type; `None` for a reserved one.
     pub const fn shape(self) -> Option<Shape> {

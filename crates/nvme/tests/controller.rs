@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use csd_nvme::capsule::Sqe;
+use csd_nvme::capsule::{Sgl, Sqe};
 use csd_nvme::controller::admin::Answer;
 use csd_nvme::controller::{
     Backing, Controller, EVENT_REQUESTS_MAX, Event, Namespace, NamespaceKind, Subsystem,
@@ -241,5 +241,37 @@ fn neither_reset_nor_shutdown_is_complete_while_commands_go_on() {
         assert_eq!(status(&mut controller), Answer::result(meanwhile));
         backing.io_queues.set(0);
         assert_eq!(status(&mut controller), Answer::result(then));
+    }
+}
+
+#[test]
+fn an_admin_command_is_no_part_of_a_fused_pair() {
+    let backing = Kept::default();
+    let mut controller = enabled(Controller::new(1, 0), &backing);
+    for (fuse, status) in [(1, Status::INVALID_FIELD), (2, Status::INVALID_FIELD), (0, Status(0))] {
+        for opcode in [Admin::KEEP_ALIVE, Admin::ABORT, Admin::ASYNC_EVENT_REQUEST] {
+            let mut sqe = Sqe::new(opcode.0, 0);
+            sqe.set_flags(sqe.flags() | fuse);
+            let answer = controller.admin(&sqe, &[], &subsystem(), &backing);
+            match answer {
+                Answer::Complete { status: said, .. } => assert_eq!(said, status, "FUSE {fuse}"),
+                other => assert!(fuse == 0, "{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn all_preferred_sizes_of_blocks_are_given() {
+    let backing = Kept::default();
+    let mut controller = enabled(Controller::new(1, 0), &backing);
+    let mut sqe = Sqe::new(Admin::IDENTIFY.0, 1);
+    sqe.set_sgl(Sgl::transport(4096));
+    let answer = controller.admin(&sqe, &[], &subsystem(), &backing);
+    let Answer::Complete { data, .. } = answer else { panic!("{answer:?}") };
+    let at = |offset: usize| u16::from_le_bytes([data[offset], data[offset + 1]]);
+    assert_eq!(data[24] & 1 << 4, 1 << 4, "OPTPERF");
+    for (offset, name) in [(64, "NPWG"), (66, "NPWA"), (68, "NPDG"), (70, "NPDA"), (72, "NOWS")] {
+        assert_eq!(at(offset), 7, "{name}: 8 blocks of 512 bytes are a page");
     }
 }

@@ -283,7 +283,11 @@ fn make_backend(
         Ok(Rc::new(Real::new(Epoll::new(notifier, name)?, started, threads())))
     };
     match config.backend {
-        BackendKind::Uring => uring(notifier),
+        BackendKind::Uring => uring(notifier).map_err(|error| {
+            let advice = "use --backend auto or epoll, or allow io_uring (sysctl \
+                          kernel.io_uring_disabled, the container's seccomp profile)";
+            io::Error::new(error.kind(), format!("io_uring cannot be used: {error}; {advice}"))
+        }),
         BackendKind::Epoll => epoll(notifier),
         // Whatever the reason (an old kernel, a container's seccomp filter), epoll will do.
         BackendKind::Auto => uring(Arc::clone(&notifier)).or_else(|_: io::Error| epoll(notifier)),

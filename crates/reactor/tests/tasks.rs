@@ -336,7 +336,7 @@ async fn compute_aborts_and_survives_a_panic(_core: CoreId) {
     assert_eq!(dropped.load(SeqCst), 0);
     drop(endless);
     let failed = compute_fn(Class::Foreground, 0, || panic!("on purpose")).await;
-    assert_eq!(failed, Err::<(), _>(ComputeFailed));
+    assert_eq!(failed, Err::<(), _>(ComputeFailed::Panicked));
     assert_eq!(compute_fn(Class::Execution, 0, || 6 * 7).await, Ok(42));
     while dropped.load(SeqCst) == 0 {
         sleep(Duration::from_millis(1)).await;

@@ -10,7 +10,7 @@ use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, Words};
 use csd_store::extent::UNIT_BYTES;
 
 use crate::cli::tuning::{Tuning, understand};
-use crate::cli::{Media, parse_listen};
+use crate::cli::{Media, parse_listen_one};
 use crate::drive::KV_PERCENT;
 use crate::report::Failure;
 use crate::units::size;
@@ -42,7 +42,7 @@ pub(super) fn of_new(
 fn at_place(given: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
     let mut options = given.clone();
     if let Some(Words::One(metrics)) = options.get_mut("metrics") {
-        let mut address = parse_listen(metrics).map_err(Failure::usage)?;
+        let mut address = parse_listen_one(metrics).map_err(Failure::usage)?;
         if address.port() != 0 {
             let port = u16::try_from(before).ok().and_then(|n| address.port().checked_add(n));
             let beyond = || Failure::usage("--metrics: there are not as many ports behind it");
@@ -81,7 +81,7 @@ fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failur
     Ok(format!("{tuning:?}"))
 }
 
-/// Refuses new media without space for one unit of blocks.
+/// Refuses new media of an impossible size, or without space for one unit of blocks.
 pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Failure> {
     let tuning = understand(options).map_err(Failure::usage)?;
     let Tuning { kv, reserve: reserve_percent, block: block_bytes, .. } = tuning;
@@ -94,8 +94,8 @@ pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Fai
             size(plan.block_length()),
             size(UNIT_BYTES),
         ))),
-        // The drive itself refuses impossible sizes.
-        _ => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage(error)),
     }
 }
 

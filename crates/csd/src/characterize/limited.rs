@@ -41,6 +41,7 @@ pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, 
         let failed = |why: String| Error::Unable(format!("with limited memory: {why}"));
         group.limit(memory_bytes + OWN_BYTES).map_err(failed)?;
         let request = json!({
+            "parent": std::process::id(),
             "procs_file": group.procs_file(),
             "folder": folder,
             "url": job.address.to_string(),
@@ -103,6 +104,8 @@ pub(super) fn work(connection: &csd_initiator::Options) -> Result<Report, Failur
     let request: Value = serde_json::from_str(&text).map_err(Failure::usage)?;
     let (job, procs_file, times) = parse(&request, connection)
         .ok_or_else(|| Failure::usage("--limited: a malformed request"))?;
+    let parent = request["parent"].as_u64().and_then(|parent| u32::try_from(parent).ok());
+    csd_reactor::end_with_parent(parent.unwrap_or(0)).map_err(Failure::run)?;
     // 0 means the writing process.
     std::fs::write(&procs_file, "0")
         .map_err(|error| Failure::run(format!("{}: {error}", procs_file.display())))?;

@@ -42,6 +42,9 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     let kernels = target.fit(kernels, &mut warnings);
     let subjects = target.subjects(&options.size, &kernels)?;
     let counts = counts(options, &mut warnings);
+    if let Some(limits) = machine::limits_text() {
+        warnings.push(format!("this process is {limits}: the profile is of that share"));
+    }
     let given = Given {
         core_watts: options.core_watts.is_some(),
         drive_watts: options.drive_watts.is_some(),
@@ -92,7 +95,7 @@ fn counts(options: &Characterize, warnings: &mut Vec<String>) -> Vec<usize> {
         None => (1..=machine_cores).collect(),
     };
     if let Some(most) = counts.iter().max().filter(|most| **most > machine_cores) {
-        warnings.push(format!("{most} cores asked for, this machine has {machine_cores}"));
+        warnings.push(format!("{most} cores asked for, this process may use {machine_cores}"));
     }
     counts
 }

@@ -1,21 +1,22 @@
 //! A drive that is started for a characterization and stopped after it.
 //!
-//! It stays in this process's group, so that an interrupt at the terminal ends both. Its media file
-//! is unlinked once it serves. Invariant: dropping the value ends the process and deletes the
-//! folder.
+//! It stays in this process's group, so that an interrupt at the terminal ends both, and the kernel
+//! ends it when this process ends in any other way. Its medium and its log are files without a name,
+//! so that nothing is left of them. Invariant: dropping the value ends the process.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
 
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
 use csd_measure::characterize::region::Region;
 use csd_measure::characterize::{self, DataArea, Options, Subject, survey};
-use csd_store::array::{DriveOptions, DriveRecord};
+use rustix::io::{FdFlags, fcntl_setfd};
+use serde_json::Value;
 
 use super::{machine, scratch_folder};
-use crate::array::process;
 use crate::cli::characterize::Characterize;
 use crate::context::Context;
 use crate::report::Failure;
@@ -31,8 +32,7 @@ pub(super) struct Started {
     pub(super) cores: usize,
     /// Kind of its media: memory or file.
     pub(super) media: &'static str,
-    record: DriveRecord,
-    folder: PathBuf,
+    child: Child,
 }
 
 impl Started {
@@ -64,55 +64,72 @@ impl Started {
         cores: usize,
     ) -> Result<Self, Failure> {
         let id = hex(&random::<8>()?);
-        let folder = scratch_folder(options).join(format!("csd-characterize-{id}"));
-        let cannot = |error: std::io::Error| {
+        let folder = scratch_folder(options);
+        let cannot = |error: io::Error| {
             Failure::run(format!("cannot start a drive in {}: {error}", folder.display()))
         };
-        fs::create_dir(&folder).map_err(cannot)?;
-        let media = if in_memory { PathBuf::from("memory") } else { folder.join("media") };
-        let mut record = DriveRecord {
-            name: "drive".to_owned(),
-            url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{id}:drive"),
-            media: Some(media.to_string_lossy().into_owned()),
-            media_uuid: None,
-            place: None,
-            size_bytes: Some(size),
-            cores: Some(cores),
-            pid: None,
-            options: DriveOptions::new(),
+        let medium = match in_memory {
+            true => None,
+            false => Some(tempfile::tempfile_in(&folder).map_err(cannot)?),
         };
-        let log = File::create(process::log_path(&folder, &record)).map_err(cannot)?;
+        let mut log = tempfile::tempfile_in(&folder).map_err(cannot)?;
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-        command.args(["drive", "serve", "--listen", "127.0.0.1:0", "--media"]).arg(&media);
+        command.args(["--json", "drive", "serve", "--listen", "127.0.0.1:0", "--media"]);
+        match &medium {
+            None => command.arg("memory"),
+            Some(medium) => {
+                fcntl_setfd(medium, FdFlags::empty()).map_err(|error| cannot(error.into()))?;
+                command.arg(format!("/proc/self/fd/{}", medium.as_raw_fd()))
+            }
+        };
         command.args(["--size", &size.to_string(), "--cores", &cores.to_string()]);
         command.args(["--nqn", &format!("nqn.2026-11.io.csdstore:{id}:drive")]);
+        command.args(["--parent", &std::process::id().to_string()]);
         if let Some(secrets) = context.secrets_path() {
             // A drive that must authenticate needs the secrets, too.
             command.arg("--secrets").arg(secrets);
         }
-        command.arg("--ready-file").arg(process::ready_path(&folder, &record));
-        command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(log.try_clone().map_err(cannot)?);
         let child = command.spawn().map_err(cannot)?;
-        record.pid = Some(child.id());
-        let media_text = if in_memory { "memory" } else { "file" };
-        let mut started =
-            Self { url: String::new(), cores, media: media_text, record, folder: folder.clone() };
-        started.url = process::wait_ready(&started.record, &folder, child)?;
-        if !in_memory {
-            // The drive has it open, and no other process needs it.
-            let _kept = fs::remove_file(&media);
-        }
+        let media = if in_memory { "memory" } else { "file" };
+        // Dropping it ends the process.
+        let mut started = Self { url: String::new(), cores, media, child };
+        started.url = match started.served_url().map_err(cannot)? {
+            Some(url) => url,
+            None => {
+                let why = last_line(&mut log).map_err(cannot)?;
+                return Err(Failure::run(format!("the drive ended at its start: {why}")));
+            }
+        };
         Ok(started)
     }
+
+    /// Waits until the drive serves, and returns its URL; `None` if it ends instead.
+    fn served_url(&mut self) -> io::Result<Option<String>> {
+        let mut line = String::new();
+        if let Some(output) = self.child.stdout.take() {
+            BufReader::new(output).read_line(&mut line)?;
+        }
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        Ok(said["result"]["url"].as_str().map(str::to_owned))
+    }
+}
+
+/// Returns the last line that a drive wrote in its log.
+fn last_line(log: &mut File) -> io::Result<String> {
+    let mut text = Vec::new();
+    log.rewind()?;
+    log.read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(text.lines().next_back().unwrap_or("it said nothing").to_owned())
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if process::is_running(&self.record, &self.folder) {
-            process::terminate(&self.record, &self.folder);
-            let _ended = process::wait_end(&self.record, &self.folder);
-        }
-        let _kept = fs::remove_dir_all(&self.folder);
+        // It may have ended already; nothing that it has is kept.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
     }
 }
 

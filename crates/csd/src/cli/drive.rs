@@ -1,20 +1,20 @@
 //! Options of `csd drive`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use csd_drive::limits::{MDTS, MDTS_MIN};
 use csd_initiator::Address;
 use csd_nvme::auth::{Group, Hash};
 
 use super::secret::{parse_group, parse_hash};
 use super::tuning::Tuning;
-use super::{parse_listen, parse_nqn};
+use super::{Listen, parse_listen, parse_nqn};
 use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Drive {
-    /// Serve a drive over NVMe/TCP until SIGTERM or SIGINT
+    /// Serve a drive over NVMe/TCP until SIGTERM, SIGINT or SIGHUP
     #[command(after_help = "\
 Examples:
   csd drive serve --media memory --size 1G
@@ -43,7 +43,7 @@ pub(crate) struct Serve {
     /// Media of the drive: `memory`, the path of a file, which is created if it does not exist, or
     /// a block device, which is opened for this drive alone
     #[arg(long, value_name = "memory|PATH")]
-    pub(crate) media: String,
+    pub(crate) media: PathBuf,
     /// Size of new media; a block device is used whole without it
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) size: Option<u64>,
@@ -53,10 +53,14 @@ pub(crate) struct Serve {
     /// `kv` only 2 and 3; `csd` itself needs all
     #[arg(long, value_enum, value_name = "block|kv|all", default_value_t = Expose::All)]
     pub(crate) expose: Expose,
-    /// Address to listen on; port 0 lets the kernel choose
+    /// Most bytes of one command's data (MDTS): a power of two from 128K. Values and reads of hosts
+    /// are no longer than that
+    #[arg(long, value_name = "SIZE", value_parser = parse_transfer_max, default_value = "16M")]
+    pub(crate) transfer_max: u8,
+    /// Address to listen on; of a name all its addresses. Port 0 lets the kernel choose
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4420")]
     #[arg(value_parser = parse_listen)]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Listen,
     /// Also serve the drive's own operating system, at a Unix socket of this path that only this
     /// user may open: `nvme+unix://PATH/NQN`. Its transfers do not count as the hosts'
     #[arg(long, value_name = "PATH", value_parser = parse_inside)]
@@ -111,9 +115,19 @@ pub(crate) struct Serve {
     /// share of the CPUs of its own
     #[arg(long)]
     pub(crate) session: bool,
+    /// Process that started this one, which must not outlive it
+    #[arg(long, hide = true)]
+    pub(crate) parent: Option<u32>,
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Parses a transfer limit. Returns it as a power of two of 4 KiB.
+fn parse_transfer_max(text: &str) -> Result<u8, String> {
+    let bytes = parse_size(text)?;
+    let sizes = (MDTS_MIN..=MDTS).find(|mdts| bytes == 4096 << mdts);
+    sizes.ok_or_else(|| "it is a power of two from 128K to 16M".to_owned())
 }
 
 /// Parses the path of a Unix socket, as a URL can name it.

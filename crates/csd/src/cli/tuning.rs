@@ -7,7 +7,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, valu
 use csd_reactor::BackendKind;
 use csd_store::array::{DriveOptions, Words};
 
-use super::{cores, parse_listen};
+use super::{cores, parse_listen_one};
 use crate::log_file::{FILES, FILES_MAX};
 use crate::units::{parse_percent, parse_size};
 
@@ -60,7 +60,7 @@ pub(crate) struct Tuning {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) transfer_memory: Option<u64>,
     /// Serve Prometheus metrics at this address (GET /metrics)
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen_one)]
     pub(crate) metrics: Option<SocketAddr>,
     /// Log format
     #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
@@ -75,7 +75,7 @@ pub(crate) struct Tuning {
     #[arg(long, value_name = "N", default_value_t = FILES)]
     #[arg(value_parser = value_parser!(u32).range(1..=FILES_MAX.into()))]
     pub(crate) log_files: u32,
-    /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
+    /// Longest wait for commands in flight after SIGTERM, SIGINT or SIGHUP, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,
     /// Time that a core polls before it sleeps, microseconds

@@ -8,7 +8,7 @@ use super::parse_nqn;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tunnel {
-    /// Make a network device of one end of a drive's tunnel, until SIGTERM or SIGINT
+    /// Make a network device of one end of a drive's tunnel, until SIGTERM, SIGINT or SIGHUP
     ///
     /// Its address and MTU are those that the drive was started with. A URL of nvme+tcp:// has the
     /// host's end, one of nvme+unix:// (the socket of --inside) the drive's. While the drive is

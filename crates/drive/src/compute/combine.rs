@@ -176,8 +176,7 @@ impl Combining {
             cancel: self.cancel.clone(),
         };
         let added = compute(Class::Execution, job).await;
-        let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the computation panicked");
-        let (sums, bytes, crc) = added.map_err(panicked)??;
+        let (sums, bytes, crc) = added??;
         self.sums = sums;
         Ok((bytes, crc))
     }

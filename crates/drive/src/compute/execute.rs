@@ -222,8 +222,7 @@ impl ExecutionState {
     /// Steps the program on the compute thread until it needs input or space for its output.
     pub(super) async fn work(self, class: Class) -> Result<(Self, Result<Step, Failure>), Failure> {
         let job = LaneJob { cancel: self.cancel.clone(), state: Some(self) };
-        let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the program panicked");
-        compute(class, job).await.map_err(panicked)
+        compute(class, job).await.map_err(Failure::from)
     }
 
     /// Checks that a program does not wait for input of a stream that has ended.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use csd_kernels::program::{self, Cause};
 use csd_nvme::status::Status;
+use csd_reactor::ComputeFailed;
 
 /// Failure of an execution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,17 @@ impl From<program::Failure> for Failure {
             Cause::Program => Status::PROGRAM_FAILED,
         };
         Self { status, reason: failure.reason }
+    }
+}
+
+impl From<ComputeFailed> for Failure {
+    fn from(failed: ComputeFailed) -> Self {
+        let status = match failed {
+            ComputeFailed::Panicked => Status::PROGRAM_FAILED,
+            // It says nothing of the program.
+            ComputeFailed::NoThread => Status::INTERNAL_ERROR,
+        };
+        Self::new(status, failed)
     }
 }
 

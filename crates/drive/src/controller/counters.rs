@@ -13,8 +13,6 @@ pub struct CoreCounters {
     pub read_bytes: AtomicU64,
     /// Bytes written by hosts.
     pub written_bytes: AtomicU64,
-    /// Number of commands that failed because of the medium.
-    pub media_errors: AtomicU64,
     /// Number of modular powers computed for hosts that authenticate themselves.
     pub powers: AtomicU64,
 }

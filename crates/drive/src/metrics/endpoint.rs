@@ -227,6 +227,11 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
         head(page, name, kind, help);
         let _ = writeln!(page, "{name} {value}");
     }
+    let name = "csd_connections_closed_total";
+    head(page, name, "counter", "Connections that ended, by cause.");
+    for (cause, count) in shared.causes.counts() {
+        let _ = writeln!(page, "{name}{{cause=\"{cause}\"}} {count}");
+    }
     head(page, "csd_transfer_memory_bytes", "gauge", "Memory in use for data on its way.");
     for (core, used) in memory.iter().enumerate() {
         for (what, bytes) in [
@@ -245,7 +250,6 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
 
 fn log(page: &mut String, shared: &Shared) {
     let segments = &shared.segments;
-    let media_errors = shared.counters.iter().map(|core| core.media_errors.load(Relaxed));
     for (name, kind, help, value) in [
         ("csd_kv_segments", "gauge", "Segments of the log.", u64::from(segments.count)),
         ("csd_kv_segments_free", "gauge", "Free segments.", segments.free_count() as u64),
@@ -267,7 +271,12 @@ fn log(page: &mut String, shared: &Shared) {
             "Bytes written to the log, by hosts' commands and by cleaning.",
             segments.written_bytes(),
         ),
-        ("csd_media_errors_total", "counter", "Commands failed for the media.", media_errors.sum()),
+        (
+            "csd_media_errors_total",
+            "counter",
+            "Accesses of the media that failed, and values found damaged.",
+            shared.media().failures().count(),
+        ),
         (
             "csd_kv_checkpoints_total",
             "counter",

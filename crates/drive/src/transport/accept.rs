@@ -11,6 +11,7 @@ use csd_reactor::{
 };
 
 use super::auth_scheduler::origin;
+use super::cause::Cause;
 use super::connection;
 use super::connections;
 use super::link::Arrival;
@@ -42,15 +43,20 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
 /// Accepts connections of one side until the future is dropped.
 pub async fn accept_on(side: Side, listener: Listener, shared: Arc<Shared>) {
     loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            sleep(ACCEPT_RETRY).await;
-            continue;
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                let fields = [("error", error.to_string())];
+                shared.log().write_rated(Level::Warn, "no connection can be accepted", &fields);
+                sleep(ACCEPT_RETRY).await;
+                continue;
+            }
         };
         let loads = || shared.connections.iter().map(|count| count.load(Relaxed));
         let most = shared.host_limits.connections;
         let open = || shared.unauthenticated.count(loads().sum());
         if let Some((core, number)) = shared.unauthenticated.give_way(open(), most) {
-            connections::end(core, number);
+            connections::end(core, number, Cause::GaveWay);
             yield_now().await;
         }
         let all = open();

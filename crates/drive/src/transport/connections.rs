@@ -10,6 +10,7 @@ use std::rc::Rc;
 use csd_nvme::controller::Event;
 use csd_reactor::{Class, CoreId, core_count, core_local, post};
 
+use super::cause::Cause;
 use super::link::Link;
 
 /// The connections of one core.
@@ -36,9 +37,9 @@ impl Connections {
     }
 
     /// Ends a connection.
-    pub fn end(&self, number: u64) {
+    pub fn end(&self, number: u64, cause: Cause) {
         if let Some(link) = self.links.borrow().get(&number) {
-            link.end();
+            link.end(cause);
         }
     }
 
@@ -68,11 +69,11 @@ impl Connections {
 }
 
 /// Ends a connection on any core.
-pub fn end(core: CoreId, number: u64) {
+pub fn end(core: CoreId, number: u64, cause: Cause) {
     // A core that is gone has no connections.
     let _ = post(core, Class::System, move || {
         if let Some(connections) = core_local::<Connections>() {
-            connections.end(number);
+            connections.end(number, cause);
         }
     });
 }

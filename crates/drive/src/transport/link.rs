@@ -14,16 +14,17 @@ use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Buffer, Class, Notify};
+use csd_reactor::{Buffer, Class, Notify, Semaphore};
 
 use super::auth_gate::AuthGate;
 use super::budget::{Budget, CapsuleCharge};
+use super::cause::Cause;
 use super::grants::Grants;
 use super::host_presence::HostPresence;
 use super::outgoing::Outgoing;
 use super::session::Session;
 use crate::controller::Association;
-use crate::limits::{PDU_DATA_BYTES_MAX, TRANSPORT};
+use crate::limits::TRANSPORT;
 use crate::side::Side;
 
 /// Headroom that a buffer of data needs before it, whatever the alignment asked for.
@@ -42,7 +43,7 @@ pub struct Motion {
     pub granted: Option<u64>,
     /// Bytes of all such grants.
     pub granted_bytes: usize,
-    /// Bytes that wait to be sent.
+    /// Bytes that wait to be sent, and for nothing else.
     pub queued: usize,
 }
 
@@ -84,13 +85,15 @@ pub struct Link {
     pub(super) space: Notify,
     // Bytes of answers that are being made.
     pub(super) reserved: Cell<usize>,
+    // Turn of the commands whose PDU comes in parts.
+    pub(super) turns: Semaphore,
     queue: RefCell<Queue>,
-    sent_bytes: Cell<usize>,
+    pub(super) sent_bytes: Cell<usize>,
     // Bytes of capsules whose commands are not answered.
     capsules: Rc<Cell<usize>>,
     // True if the drive already has as many connections as it takes: Connect says so.
     surplus: bool,
-    ended: Cell<bool>,
+    ended: Cell<Option<Cause>>,
     // True if the connection ends when everything queued was sent.
     closing: Cell<bool>,
     draining: Cell<bool>,
@@ -125,11 +128,12 @@ impl Link {
             budget,
             space: Notify::new(),
             reserved: Cell::new(0),
+            turns: Semaphore::new(1),
             queue: RefCell::new(Queue::unconnected()),
             sent_bytes: Cell::new(0),
             capsules: Rc::default(),
             surplus,
-            ended: Cell::new(false),
+            ended: Cell::new(None),
             closing: Cell::new(false),
             draining: Cell::new(false),
             class: Cell::new(None),
@@ -183,14 +187,14 @@ impl Link {
         }
     }
 
-    /// Asks the connection's loop to end.
-    pub fn end(&self) {
-        self.ended.set(true);
+    /// Asks the connection's loop to end. The first cause counts.
+    pub fn end(&self, cause: Cause) {
+        self.ended.set(self.ended.get().or(Some(cause)));
         self.wake();
     }
 
-    /// Returns true once the connection must end.
-    pub fn ended(&self) -> bool {
+    /// Returns why the connection must end, once it must.
+    pub fn ended(&self) -> Option<Cause> {
         self.ended.get()
     }
 
@@ -271,16 +275,7 @@ impl Link {
             sent: self.sent_bytes.take(),
             granted: self.grants.oldest(),
             granted_bytes: self.grants.bytes(),
-            queued: self.outgoing.borrow().queued_bytes(),
-        }
-    }
-
-    /// Notes bytes that were sent, and wakes commands that wait for space.
-    pub fn sent(&self, bytes: usize) {
-        self.sent_bytes.set(self.sent_bytes.get() + bytes);
-        self.budget.answered(bytes);
-        if !self.is_full() {
-            self.space.notify_all();
+            queued: self.outgoing.borrow().ready_bytes(),
         }
     }
 
@@ -302,31 +297,25 @@ impl Link {
         self.push(&response);
     }
 
-    /// Queues a C2HData PDU. `data` needs [`HEADROOM`] and [`TAILROOM`]. The `last` PDU of a
-    /// command that succeeded without a result (`bare`) may take the place of the response.
-    pub fn send_data(&self, permit: &Permit, offset: u32, data: Buffer, last: bool, bare: bool) {
-        let wire = self.wire.borrow();
-        let length = u32::try_from(data.len()).expect("a PDU has at most 128 KiB");
-        debug_assert!(length <= PDU_DATA_BYTES_MAX);
-        let success = last && bare && permit.queue().may_skip_response();
-        let prefix = wire.data_prefix(permit.cid(), offset, length, last, success);
-        let digest = wire.encoder().data_digest([&data[..]]);
-        drop(wire);
-        let mut pdu = data;
-        if let Some(digest) = digest {
-            pdu.append(digest.len()).copy_from_slice(&digest);
+    /// Queues the next part of a command's C2HData PDU; the first one begins with its header. Only
+    /// the command whose turn it is may queue one that is not the `last`.
+    pub(super) fn push_part(&self, part: Buffer, is_whole: bool, last: bool) {
+        self.budget.answer(part.len());
+        let mut outgoing = self.outgoing.borrow_mut();
+        if is_whole {
+            outgoing.push_large(part)
+        } else {
+            outgoing.push_part(part, last)
         }
-        pdu.prepend(prefix.len()).copy_from_slice(&prefix);
-        self.budget.answer(pdu.len());
-        self.outgoing.borrow_mut().push_large(pdu);
+        drop(outgoing);
         self.wake();
     }
 
-    /// Ends a command whose data was queued: with a response, unless the data takes its place.
-    pub fn finish_data(&self, permit: Permit, result: u64) {
-        let skip = result == 0 && permit.queue().may_skip_response();
+    /// Ends a command whose data was queued: with a response, unless the data was `told` to take
+    /// its place.
+    pub fn finish_data(&self, permit: Permit, result: u64, told: bool) {
         let cqe = permit.complete(Status::SUCCESS, result);
-        if !skip {
+        if !told {
             self.respond(&cqe);
         }
     }

@@ -4,6 +4,7 @@
 //! command is answered exactly once, a command of an I/O queue is counted exactly once, and a
 //! failure is in the error log.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use csd_kvlog::epochs::Turn;
@@ -13,10 +14,10 @@ use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, worked, yield_now};
 
+use super::data_pdu::DataPdu;
 use super::grants::Granted;
-use super::link::{HEADROOM, Link, TAILROOM};
+use super::link::Link;
 use crate::drive::Core;
-use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::metrics::Begun;
 
 /// A command that is not answered yet.
@@ -33,6 +34,8 @@ pub struct Request {
     capsule: Option<Buffer>,
     // `None` for commands that metrics do not count: those of admin queues, and of fabrics.
     begun: Option<Begun>,
+    // True if its data says that no response follows.
+    pub(super) told: Cell<bool>,
 }
 
 /// A command that succeeded.
@@ -75,7 +78,16 @@ impl Request {
         let is_counted = permit.queue().qid() != 0 && sqe.opcode() != Admin::FABRICS.0;
         let begun = is_counted.then(|| core.metrics.begin(&sqe, link.side));
         let (core, link) = (Rc::clone(core), Rc::clone(link));
-        Self { core, link, sqe, turn: Turn::default(), permit, capsule: None, begun }
+        Self {
+            core,
+            link,
+            sqe,
+            turn: Turn::default(),
+            permit,
+            capsule: None,
+            begun,
+            told: Cell::new(false),
+        }
     }
 
     /// Adds the command's in-capsule data.
@@ -152,24 +164,17 @@ impl Request {
         if sgl.kind() == SGL_TRANSPORT { Ok(()) } else { Err(Status::SGL_TYPE_INVALID) }
     }
 
-    /// Queues one PDU of data; see [`Link::send_data`].
-    pub fn send_data(&self, offset: u32, data: Buffer, last: bool, bare: bool) {
-        self.link.send_data(&self.permit, offset, data, last, bare);
+    /// Returns true if the end of the data may stand for the response.
+    pub(super) fn may_skip_response(&self) -> bool {
+        self.permit.queue().may_skip_response()
     }
 
-    /// Queues data as PDUs, each when the connection has space for it. `bare` is true for a command
-    /// without a result.
+    /// Queues data as one PDU, each piece when the connection has space for it. `bare` is true for
+    /// a command without a result.
     pub async fn send(&self, data: &[u8], bare: bool) {
-        let count = data.len().div_ceil(PDU_DATA_BYTES_MAX as usize);
-        let mut offset = 0;
-        for (index, chunk) in data.chunks(PDU_DATA_BYTES_MAX as usize).enumerate() {
-            self.link.wait_for_space().await;
-            let mut buffer = Buffer::with_room(HEADROOM, chunk.len(), TAILROOM);
-            worked(chunk.len() as u64);
-            buffer.copy_from_slice(chunk);
-            self.send_data(offset, buffer, index + 1 == count, bare);
-            offset += PDU_DATA_BYTES_MAX;
-        }
+        let length = u32::try_from(data.len()).expect("within the transfer limit");
+        let mut pdu = DataPdu::new(self, length, bare);
+        pdu.put_all(data).await;
     }
 
     /// Answers the command as it ended.
@@ -190,7 +195,7 @@ impl Request {
     /// Answers a command that succeeded and has queued its data.
     pub fn finish_data(self, result: u64) {
         self.count(Ok(result));
-        self.link.finish_data(self.permit, result);
+        self.link.finish_data(self.permit, result, self.told.get());
     }
 
     /// Answers a command that succeeded with data that is at hand.
@@ -201,13 +206,10 @@ impl Request {
         self.finish_data(result);
     }
 
-    /// Answers a command that failed: notes it in the error log and, if the medium is the cause, in
-    /// the drive's health.
+    /// Answers a command that failed: notes it in the error log and, if it met damage, in the
+    /// drive's health.
     pub fn fail(self, status: Status) {
-        // A namespace that a host protects says nothing of the medium.
-        if !self.core.shared.settings.refuses(self.sqe.nsid(), self.sqe.opcode()) {
-            self.core.note_failure(status);
-        }
+        self.core.note_failure(self.sqe.nsid(), status);
         self.refuse(status, 0);
     }
 

@@ -12,6 +12,7 @@ use csd_nvme::controller::{Controller, Event};
 use csd_nvme::status::Status;
 use csd_reactor::core_id;
 
+use super::cause::Cause;
 use crate::controller::{Association, ConnectionId, Controllers};
 use crate::log::{Level, Log};
 
@@ -131,8 +132,8 @@ impl Session {
         }
     }
 
-    /// Logs an event of the session, such as its beginning or its end.
-    pub fn log_event(&self, log: &Log, level: Level, event: &'static str) {
+    /// Logs an event of the session, such as its beginning or its end with its cause.
+    pub fn log_event(&self, log: &Log, level: Level, event: &'static str, cause: Option<Cause>) {
         let Some(association) = self.association() else { return };
         let qid = if let Self::Io { qid, .. } = self { *qid } else { 0 };
         let fields = [
@@ -140,8 +141,10 @@ impl Session {
             ("controller", association.cntlid.to_string()),
             ("queue", qid.to_string()),
             ("core", core_id().to_string()),
+            ("cause", cause.map(|cause| cause.to_string()).unwrap_or_default()),
         ];
-        log.write_rated(level, event, &fields);
+        let count = fields.len() - usize::from(cause.is_none());
+        log.write_rated(level, event, &fields[..count]);
     }
 
     /// Ends the session with its connection. Returns the I/O connections of the controller that

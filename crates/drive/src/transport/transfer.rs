@@ -10,7 +10,7 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Notify, worked};
 
-use crate::limits::PDU_DATA_BYTES_MAX;
+use crate::limits::PIECE_BYTES_MAX;
 
 /// One transfer, shared by the connection, which fills it, and the command, which waits for it. Its
 /// tag may be used again as soon as the data is complete, before the command has seen it.
@@ -107,8 +107,8 @@ impl Transfers {
         let transfers = self.open.borrow();
         let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
         let mut pieces = transfer.pieces.borrow_mut();
-        let piece = &mut pieces[(offset / PDU_DATA_BYTES_MAX) as usize];
-        let start = (offset % PDU_DATA_BYTES_MAX) as usize;
+        let piece = &mut pieces[(offset / PIECE_BYTES_MAX) as usize];
+        let start = (offset % PIECE_BYTES_MAX) as usize;
         let end = piece.len().min(start + most);
         visit(&mut piece[start..end])
     }
@@ -129,10 +129,10 @@ impl Transfers {
 
 /// Allocates buffers for `bytes` bytes, each but the last of 128 KiB.
 fn pieces(bytes: u32) -> Vec<Buffer> {
-    let mut pieces = Vec::with_capacity(bytes.div_ceil(PDU_DATA_BYTES_MAX) as usize);
+    let mut pieces = Vec::with_capacity(bytes.div_ceil(PIECE_BYTES_MAX) as usize);
     let mut left = bytes;
     while left > 0 {
-        let length = left.min(PDU_DATA_BYTES_MAX);
+        let length = left.min(PIECE_BYTES_MAX);
         pieces.push(Buffer::with_room(0, length as usize, 0));
         left -= length;
     }

@@ -65,10 +65,10 @@ async fn prove(
                     let next = host.receive(&answer);
                     (host, next)
                 });
-                let Ok(stepped) = stepped.await else {
-                    return Ok(Err("the computation failed".to_owned()));
-                };
-                (host, next) = stepped;
+                match stepped.await {
+                    Ok(stepped) => (host, next) = stepped,
+                    Err(failed) => return Ok(Err(failed.to_string())),
+                }
             }
             Next::Confirm(text) => {
                 return send(association, connection, qid, &text).await.map(|_| Ok(()));

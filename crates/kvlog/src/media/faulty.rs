@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use csd_reactor::{Buffer, sleep};
 
-use super::{Media, Returned, TORN_BYTES};
+use super::single::Accesses;
+use super::{Access, Failures, Fault, Media, Operation, Returned, TORN_BYTES};
 use crate::error::MediaError;
 
 /// Rates of faults: chances out of a million for each access.
@@ -67,6 +68,9 @@ pub struct Faulty {
     unreported: AtomicBool,
     syncing: AtomicU64,
     writing_at: Mutex<Vec<u64>>,
+    accesses: Mutex<Accesses>,
+    gone: Mutex<Option<String>>,
+    failures: Failures,
     /// Bytes of writes that run.
     pub writing_bytes: AtomicU64,
     /// Largest value of these bytes.
@@ -86,6 +90,9 @@ impl Faulty {
             unreported: AtomicBool::new(false),
             syncing: AtomicU64::new(0),
             writing_at: Mutex::default(),
+            accesses: Mutex::default(),
+            gone: Mutex::default(),
+            failures: Failures::default(),
             writing_bytes: AtomicU64::new(0),
             writing_bytes_most: AtomicU64::new(0),
             injected: Injected::default(),
@@ -100,6 +107,40 @@ impl Faulty {
     /// Changes the rates of faults.
     pub fn set(&self, config: FaultConfig) {
         *self.config() = config;
+    }
+
+    /// Makes the access of this number fail, counted from 0 since the medium was made.
+    pub fn fail_once(&self, number: usize, fault: Fault) {
+        self.accesses().chosen = Some((number, fault));
+    }
+
+    /// Returns all accesses so far.
+    pub fn begun(&self) -> Vec<Access> {
+        self.accesses().begun.clone()
+    }
+
+    /// Makes the medium one that is no longer what was opened, for this reason.
+    pub fn lose(&self, reason: &str) {
+        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+    }
+
+    /// Checks that the medium is still what was opened.
+    ///
+    /// # Errors
+    /// [`MediaError::Gone`] after [`Self::lose`].
+    pub fn check_presence(&self) -> Result<(), MediaError> {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        gone.map_or(Ok(()), |reason| Err(MediaError::Gone(reason)))
+    }
+
+    /// Takes no more writes.
+    pub fn refuse_writes(&self) {
+        self.read_only.store(true, Ordering::Release);
+    }
+
+    /// Returns the accesses that failed.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// Returns the offsets of writes that run.
@@ -119,7 +160,11 @@ impl Faulty {
 
     /// Fills `buffer` from `offset` on, perhaps with a wrong bit.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> Returned<Buffer> {
+        let fault = self.begin(Operation::Read, offset, buffer.len() as u64);
         self.wait().await;
+        if let Some(fault) = fault {
+            return (Err(fault.error()), buffer);
+        }
         if self.hits(|config| config.failed_reads_ppm, &self.injected.failed_reads) {
             return (Err(failed("read")), buffer);
         }
@@ -136,6 +181,7 @@ impl Faulty {
     /// Writes the buffers one behind the other from `offset` on, or a part of them, or nothing.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
         let bytes = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let fault = self.begin(Operation::Write, offset, bytes);
         let _under_way = UnderWay::new(&self.writing_bytes, bytes);
         let _at = WritingAt::new(&self.writing_at, offset);
         self.writing_bytes_most.fetch_max(self.writing_bytes.load(Relaxed), Relaxed);
@@ -146,16 +192,26 @@ impl Faulty {
         if self.hits(|config| config.failed_writes_ppm, &self.injected.failed_writes) {
             return (Err(failed("write")), buffers);
         }
-        if self.hits(|config| config.torn_writes_ppm, &self.injected.torn_writes) {
-            let whole: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
-            let pieces = self.draw(whole.len() as u64 / TORN_BYTES + 1);
-            let length = usize::try_from(pieces * TORN_BYTES).expect("a part of a buffer");
-            let part = vec![Buffer::from_slice(&whole[..length])];
-            // The write fails even if this part succeeds.
-            let _ = self.inner.write(offset, part).await;
-            return (Err(failed("torn write")), buffers);
+        let is_torn = self.hits(|config| config.torn_writes_ppm, &self.injected.torn_writes);
+        if is_torn || fault == Some(Fault::Short) {
+            let pieces = self.draw(bytes / TORN_BYTES + 1);
+            self.write_part(offset, &buffers, pieces * TORN_BYTES).await;
         }
-        self.inner.write(offset, buffers).await
+        if fault == Some(Fault::Whole) {
+            self.write_part(offset, &buffers, bytes).await;
+        }
+        match fault {
+            Some(fault) => (Err(fault.error()), buffers),
+            None if is_torn => (Err(failed("torn write")), buffers),
+            None => self.inner.write(offset, buffers).await,
+        }
+    }
+
+    /// Writes the first bytes of a write that fails even if this succeeds.
+    async fn write_part(&self, offset: u64, buffers: &[Buffer], bytes: u64) {
+        let mut whole: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+        whole.truncate(usize::try_from(bytes).expect("a part of the buffers"));
+        let _ = self.inner.write(offset, vec![Buffer::from_slice(&whole)]).await;
     }
 
     /// Makes completed writes durable, or fails and takes no more.
@@ -163,6 +219,7 @@ impl Faulty {
     /// # Errors
     /// An injected failure; [`MediaError::ReadOnly`] after the first.
     pub async fn sync(&self) -> Result<(), MediaError> {
+        let fault = self.begin(Operation::Sync, 0, 0);
         let _under_way = UnderWay::new(&self.syncing, 1);
         if self.syncing.load(Relaxed) > 1 {
             self.injected.overlapping_syncs.fetch_add(1, Relaxed);
@@ -171,8 +228,12 @@ impl Faulty {
         if self.is_read_only() {
             return Err(MediaError::ReadOnly);
         }
+        if let Some(fault) = fault {
+            self.refuse_writes();
+            return Err(fault.error());
+        }
         if self.hits(|config| config.failed_syncs_ppm, &self.injected.failed_syncs) {
-            self.read_only.store(true, Ordering::Release);
+            self.refuse_writes();
             return Err(failed("sync"));
         }
         if let Media::Volatile(disk) = &self.inner
@@ -184,7 +245,7 @@ impl Faulty {
         }
         let result = self.inner.sync().await;
         if self.unreported.swap(false, Ordering::AcqRel) {
-            self.read_only.store(true, Ordering::Release);
+            self.refuse_writes();
             return Err(failed("writeback"));
         }
         result
@@ -219,6 +280,14 @@ impl Faulty {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ (z >> 31)) % limit
+    }
+
+    fn begin(&self, operation: Operation, offset: u64, bytes: u64) -> Option<Fault> {
+        self.accesses().begin(Access { operation, offset, bytes })
+    }
+
+    fn accesses(&self) -> MutexGuard<'_, Accesses> {
+        self.accesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn config(&self) -> MutexGuard<'_, FaultConfig> {

@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use csd_reactor::{Buffer, DirectAlignment, File, FileOptions};
 
-use super::{HEAD_BYTES, PAGE_BYTES, Returned};
+use super::reserve::{OnZeros, reserve};
+use super::{Failures, HEAD_BYTES, PAGE_BYTES, Returned};
 use crate::error::{Error, MediaError};
 
 /// Longest piece into which unaligned writes are copied.
@@ -43,6 +44,10 @@ pub struct FileMedia {
     alignment: Option<DirectAlignment>,
     note: Arc<str>,
     read_only: Arc<AtomicBool>,
+    failures: Arc<Failures>,
+    path: Arc<Path>,
+    // True if its file system counts the names of a file.
+    has_names: bool,
 }
 
 impl std::fmt::Debug for FileMedia {
@@ -53,14 +58,21 @@ impl std::fmt::Debug for FileMedia {
 
 impl FileMedia {
     /// Opens `path`, and returns true with it if it is new: a file that did not exist or was empty,
-    /// or a block device that begins with zeros. A new file gets `bytes` bytes, reserved on its
-    /// file system so that a lack of space shows now and not during a write. Of a new device
+    /// or has `bytes` bytes that all are zeros, or a block device that begins with zeros. A new
+    /// file gets `bytes` bytes, reserved on its file system, or [written as zeros](OnZeros) where
+    /// that cannot be; a file that was made for this and cannot get them is removed. Of a new device
     /// `bytes` bytes are used, or all of it if that is 0.
     ///
     /// # Errors
     /// [`Error::Media`] when it cannot be opened, is in use, or has no space; [`Error::Usage`] when
     /// a device is smaller than `bytes`, or direct I/O is required and refused.
-    pub async fn open(path: &Path, bytes: u64, direct: Direct) -> Result<(Self, bool), Error> {
+    pub async fn open(
+        path: &Path,
+        bytes: u64,
+        direct: Direct,
+        on_zeros: OnZeros<'_>,
+    ) -> Result<(Self, bool), Error> {
+        let was_there = path.exists();
         let options =
             FileOptions { read: true, write: true, create: true, ..FileOptions::default() };
         let mut media = Self::open_as(path, options, direct).await?;
@@ -71,17 +83,21 @@ impl FileMedia {
                 let has = length >> 20;
                 return Err(Error::Usage(format!("{path} has {has} MiB, not {wanted}")));
             }
-            let is_new = media.is_blank().await?;
+            let is_new = media.is_blank(HEAD_BYTES).await?;
             media.bytes = if is_new && bytes > 0 { bytes } else { length };
             return Ok((media, is_new));
         }
-        if length > 0 {
+        // A first start that did not come to its end leaves reserved zeros.
+        if length > 0 && (length != bytes || !media.is_blank(bytes).await?) {
             return Ok((media, false));
         }
         let failed = |source| Error::Media { path: path.to_owned(), source };
-        if let Err(source) = media.file.allocate(0, bytes).await {
+        if let Err(source) = reserve(&media.file, bytes, on_zeros).await {
             // No half-made media stays behind that a next start would take for a drive.
-            let _ = media.file.set_len(0).await;
+            let _ = match was_there {
+                true => media.file.set_len(0).await,
+                false => std::fs::remove_file(path),
+            };
             return Err(failed(source));
         }
         sync_folder(path).await.map_err(failed)?;
@@ -116,9 +132,8 @@ impl FileMedia {
                 Ok((file, alignment)) => {
                     let bytes = file.len().await.map_err(failed)?;
                     let block = alignment.offset_bytes;
-                    let note = format!("direct I/O on, in blocks of {block} bytes").into();
-                    let alignment = Some(alignment);
-                    return Ok(Self { file, bytes, alignment, note, read_only: Arc::default() });
+                    let note = format!("direct I/O on, in blocks of {block} bytes");
+                    return Ok(Self::of(path, file, bytes, Some(alignment), &note));
                 }
                 Err(error) if !is_refusal(&error) => return Err(failed(error)),
                 Err(error) if direct == Direct::On => {
@@ -132,7 +147,63 @@ impl FileMedia {
         }
         let file = File::open(path, &exclusive).await.map_err(failed)?;
         let bytes = file.len().await.map_err(failed)?;
-        Ok(Self { file, bytes, alignment: None, note: note.into(), read_only: Arc::default() })
+        Ok(Self::of(path, file, bytes, None, &note))
+    }
+
+    fn of(
+        path: &Path,
+        file: File,
+        bytes: u64,
+        alignment: Option<DirectAlignment>,
+        note: &str,
+    ) -> Self {
+        let has_names = file.names_and_bytes().is_ok_and(|(names, _)| names > 0);
+        Self {
+            file,
+            bytes,
+            alignment,
+            note: note.into(),
+            read_only: Arc::default(),
+            failures: Arc::default(),
+            path: path.into(),
+            has_names,
+        }
+    }
+
+    /// Returns the failures.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// Returns the path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes no more writes.
+    pub fn refuse_writes(&self) {
+        self.read_only.store(true, Ordering::Release);
+    }
+
+    /// Checks that the file still has a name, and its length. A device is not looked at, because
+    /// its node in the file system says nothing of it.
+    ///
+    /// # Errors
+    /// [`MediaError::Gone`].
+    pub fn check_presence(&self) -> Result<(), MediaError> {
+        if self.file.is_block_device() {
+            return Ok(());
+        }
+        // What cannot be asked tells nothing.
+        let Ok((names, bytes)) = self.file.names_and_bytes() else { return Ok(()) };
+        let what = match () {
+            () if self.has_names && names == 0 => "its file was deleted or replaced".to_owned(),
+            () if bytes < self.bytes => {
+                format!("its file was cut from {} to {bytes} bytes", self.bytes)
+            }
+            () => return Ok(()),
+        };
+        Err(MediaError::Gone(what))
     }
 
     /// Returns the smallest write in bytes; 1 through the page cache.
@@ -161,12 +232,18 @@ impl FileMedia {
         self.read_only.load(Ordering::Acquire)
     }
 
-    /// Returns true when the place of the superblocks holds nothing but zeros.
-    async fn is_blank(&self) -> Result<bool, Error> {
-        let length = usize::try_from(HEAD_BYTES.min(self.bytes)).expect("at most 1 MiB");
-        let (result, head) = self.read(0, Buffer::with_room(0, length, 0)).await;
-        result?;
-        Ok(head.iter().all(|byte| *byte == 0))
+    /// Returns true when the first `bytes` bytes are nothing but zeros.
+    async fn is_blank(&self, bytes: u64) -> Result<bool, Error> {
+        let bytes = bytes.min(self.bytes);
+        for offset in (0..bytes).step_by(usize::try_from(HEAD_BYTES).expect("1 MiB")) {
+            let length = usize::try_from(HEAD_BYTES.min(bytes - offset)).expect("at most 1 MiB");
+            let (result, piece) = self.read(offset, Buffer::with_room(0, length, 0)).await;
+            result?;
+            if piece.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Fills `buffer` from `offset` on. May return another buffer of the same length, with at least

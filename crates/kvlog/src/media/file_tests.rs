@@ -25,7 +25,7 @@ fn any_read_of_any_write_is_right_with_and_without_direct_io() {
         on_core(move || async move {
             let folder = folder();
             let (media, is_new) =
-                FileMedia::open(&folder.path().join("m"), BYTES, direct).await.unwrap();
+                FileMedia::open(&folder.path().join("m"), BYTES, direct, &|_| ()).await.unwrap();
             assert!(is_new && media.bytes() == BYTES);
             if direct == Direct::Auto && media.write_unit() == 1 {
                 eprintln!("SKIPPED: no direct I/O here: {}", media.note());
@@ -81,7 +81,7 @@ fn a_part_of_a_block_is_never_written_past_the_cache() {
     on_core(|| async {
         let folder = folder();
         let (media, _) =
-            FileMedia::open(&folder.path().join("m"), BYTES, Direct::Auto).await.unwrap();
+            FileMedia::open(&folder.path().join("m"), BYTES, Direct::Auto, &|_| ()).await.unwrap();
         if media.write_unit() == 1 {
             return eprintln!("SKIPPED: no direct I/O here: {}", media.note());
         }
@@ -95,13 +95,22 @@ fn a_medium_has_one_user() {
     on_core(|| async {
         let folder = folder();
         let path = folder.path().join("m");
-        let (first, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
-        let busy = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap_err().to_string();
+        let (first, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        let busy =
+            FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap_err().to_string();
         assert!(busy.contains("in use"), "{busy}");
         let busy = FileMedia::open_read_only(&path).await.unwrap_err().to_string();
         assert!(busy.contains("in use"), "{busy}");
         drop(first);
-        assert!(!FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap().1);
+        // A first start that was killed before it wrote anything is begun again.
+        let (second, is_new) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        assert!(is_new);
+        second.write(0, vec![Buffer::from_slice(&[7; 4096])]).await.0.unwrap();
+        drop(second);
+        assert!(!FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap().1);
+        std::fs::write(&path, [0; 1 << 20]).unwrap();
+        let (_, is_new) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        assert!(!is_new, "another length: it is not what a first start leaves");
     });
 }
 
@@ -113,10 +122,83 @@ fn where_direct_io_is_refused_it_is_said() {
     };
     let path = folder.path().join("m");
     on_core(move || async move {
-        let refused = FileMedia::open(&path, BYTES, Direct::On).await.unwrap_err().to_string();
+        let refused =
+            FileMedia::open(&path, BYTES, Direct::On, &|_| ()).await.unwrap_err().to_string();
         assert!(refused.contains("refuses direct I/O") && refused.contains("--direct auto"));
-        let (media, _) = FileMedia::open(&path, BYTES, Direct::Auto).await.unwrap();
+        let (media, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
         assert_eq!(media.note(), "direct I/O off: the file system refuses it");
         media.write(100, vec![Buffer::from_slice(b"any")]).await.0.unwrap();
+    });
+}
+
+/// Serves a medium whose file someone else changes so; returns the error of the next sync.
+fn after(change: impl FnOnce(&std::path::Path) + Send + 'static) -> MediaError {
+    let (tell, told) = std::sync::mpsc::channel();
+    on_core(move || async move {
+        let folder = folder();
+        let path = folder.path().join("m");
+        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        let media = crate::media::Media::File(file);
+        let syncer = crate::media::Syncer::new(media.clone());
+        syncer.sync().await.unwrap();
+        change(&path);
+        let written = media.write(8192, vec![Buffer::zeroed(4096)]).await.0;
+        assert_eq!(written, Ok(()), "the file is still open");
+        let error = syncer.sync().await.unwrap_err();
+        assert!(media.is_read_only());
+        assert_eq!(media.failures().last().unwrap().reason, error.to_string());
+        let refused = media.write(8192, vec![Buffer::zeroed(4096)]).await.0;
+        assert_eq!(refused, Err(MediaError::ReadOnly));
+        assert!(syncer.sync().await.is_err());
+        tell.send(error).unwrap();
+    });
+    told.recv().unwrap()
+}
+
+#[test]
+fn a_file_that_is_deleted_replaced_or_cut_takes_no_more_writes() {
+    let gone = |why: &str| MediaError::Gone(why.to_owned());
+    let deleted = gone("its file was deleted or replaced");
+    assert_eq!(after(|path| std::fs::remove_file(path).unwrap()), deleted);
+    let replaced = after(|path| {
+        let other = path.with_extension("other");
+        std::fs::write(&other, vec![7; 4 << 20]).unwrap();
+        std::fs::rename(other, path).unwrap();
+    });
+    assert_eq!(replaced, deleted);
+    let cut = after(|path| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(4096).unwrap();
+    });
+    assert_eq!(cut, gone("its file was cut from 4194304 to 12288 bytes"));
+}
+
+#[test]
+fn a_file_with_another_name_is_served_on() {
+    on_core(|| async {
+        let folder = folder();
+        let path = folder.path().join("m");
+        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        assert_eq!(file.check_presence(), Ok(()), "its values are found under the other name");
+    });
+}
+
+#[test]
+fn a_superblock_that_is_overwritten_is_noticed_by_a_later_sync() {
+    on_core(|| async {
+        let folder = folder();
+        let path = folder.path().join("m");
+        let (file, _) = FileMedia::open(&path, BYTES, Direct::Auto, &|_| ()).await.unwrap();
+        let media = crate::media::Media::File(file);
+        let syncer = crate::media::Syncer::new(media.clone());
+        syncer.expect(16, [0; 16]);
+        csd_reactor::sleep(std::time::Duration::from_millis(1_050)).await;
+        assert_eq!(syncer.sync().await, Ok(()));
+        std::fs::write(&path, vec![7; 4 << 20]).unwrap();
+        csd_reactor::sleep(std::time::Duration::from_millis(1_050)).await;
+        let error = syncer.sync().await.unwrap_err();
+        assert!(matches!(error, MediaError::Gone(_)), "{error}");
+        assert!(media.is_read_only());
     });
 }

@@ -9,6 +9,8 @@ use std::sync::RwLock;
 
 use csd_reactor::worked;
 
+use super::Failures;
+
 /// Bytes under one lock.
 const STRIPE_BYTES: usize = 64 << 10;
 
@@ -18,6 +20,7 @@ type Stripe = RwLock<Option<Box<[u8]>>>;
 pub struct Memory {
     stripes: Vec<Stripe>,
     bytes: u64,
+    failures: Failures,
 }
 
 impl std::fmt::Debug for Memory {
@@ -31,7 +34,7 @@ impl Memory {
     pub fn new(bytes: u64) -> Self {
         let count = bytes.div_ceil(STRIPE_BYTES as u64);
         let stripes = (0..count).map(|_| Stripe::default()).collect();
-        Self { stripes, bytes }
+        Self { stripes, bytes, failures: Failures::default() }
     }
 
     /// Returns the size in bytes.
@@ -39,12 +42,18 @@ impl Memory {
         self.bytes
     }
 
+    /// Returns the failures, of which it has none of its own.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
     /// Returns another medium with the same bytes.
     pub fn copied(&self) -> Self {
         let copy = |stripe: &Stripe| {
             RwLock::new(stripe.read().unwrap_or_else(|error| error.into_inner()).clone())
         };
-        Self { stripes: self.stripes.iter().map(copy).collect(), bytes: self.bytes }
+        let stripes = self.stripes.iter().map(copy).collect();
+        Self { stripes, bytes: self.bytes, failures: Failures::default() }
     }
 
     /// Returns the ranges that were written, whole stripes, in order; the rest reads as zeros.

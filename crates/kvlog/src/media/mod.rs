@@ -2,19 +2,27 @@
 //! power cut. Tests can add faults to any of them.
 //!
 //! Invariants: a read returns the last completed write; after [`Media::sync`] every write completed
-//! before it began is durable; after a failed sync the medium takes no more writes.
+//! before it began is durable; after a failed sync the medium takes no more writes, and neither
+//! once it is no longer what was opened.
 
 mod device;
+mod failures;
 mod faulty;
 mod file;
 mod memory;
+mod presence;
+mod reserve;
+mod single;
 mod sync;
 mod volatile;
 
 pub use device::require_device;
+pub use failures::{Failure, Failures, Operation};
 pub use faulty::{FaultConfig, Faulty, Injected};
 pub use file::{Direct, FileMedia};
 pub use memory::Memory;
+pub use reserve::OnZeros;
+pub use single::{Access, Fault};
 pub use sync::Syncer;
 pub use volatile::{Losses, TORN_BYTES, Volatile, VolatileConfig};
 
@@ -77,6 +85,54 @@ impl Media {
         }
     }
 
+    /// Returns the accesses that failed.
+    pub fn failures(&self) -> &Failures {
+        match self {
+            Self::Memory(memory) => memory.failures(),
+            Self::File(file) => file.failures(),
+            Self::Volatile(volatile) => volatile.failures(),
+            Self::Faulty(faulty) => faulty.failures(),
+        }
+    }
+
+    /// Returns where it lies: a path, or what it is else.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Memory(_) => "memory".to_owned(),
+            Self::File(file) => file.path().display().to_string(),
+            Self::Volatile(_) | Self::Faulty(_) => "simulated".to_owned(),
+        }
+    }
+
+    /// Checks that who opens the medium anew finds what is written now, as far as that is seen
+    /// without waiting.
+    ///
+    /// # Errors
+    /// [`MediaError::Gone`].
+    fn check_presence(&self) -> Result<(), MediaError> {
+        match self {
+            Self::Memory(_) | Self::Volatile(_) => Ok(()),
+            Self::File(file) => file.check_presence(),
+            Self::Faulty(faulty) => faulty.check_presence(),
+        }
+    }
+
+    /// Takes no more writes.
+    fn refuse_writes(&self) {
+        match self {
+            Self::Memory(_) | Self::Volatile(_) => {}
+            Self::File(file) => file.refuse_writes(),
+            Self::Faulty(faulty) => faulty.refuse_writes(),
+        }
+    }
+
+    /// Notes an access that failed.
+    fn noted<T>(&self, operation: Operation, at: (u64, u64), result: &Result<T, MediaError>) {
+        if let Err(error) = result {
+            self.failures().note_error(operation, at, error);
+        }
+    }
+
     /// Returns a description for the log of the start.
     pub fn note(&self) -> &str {
         match self {
@@ -92,7 +148,8 @@ impl Media {
         if !self.holds(offset, buffer.len()) {
             return (Err(MediaError::OutOfRange), buffer);
         }
-        match self {
+        let bytes = buffer.len() as u64;
+        let returned = match self {
             Self::Memory(memory) => {
                 let pieces = buffer.chunks_mut(COPY_BYTES);
                 in_turns(offset, pieces, |at, piece| memory.read(at, piece)).await;
@@ -101,7 +158,9 @@ impl Media {
             Self::File(file) => file.read(offset, buffer).await,
             Self::Volatile(volatile) => volatile.read(offset, buffer).await,
             Self::Faulty(faulty) => Box::pin(faulty.read(offset, buffer)).await,
-        }
+        };
+        self.noted(Operation::Read, (offset, bytes), &returned.0);
+        returned
     }
 
     /// Returns true when [`Self::read_now`] and [`Self::write_now`] work on this medium.
@@ -133,10 +192,11 @@ impl Media {
 
     /// Writes the buffers one after another from `offset` on.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
-        if !self.holds(offset, buffers.iter().map(|buffer| buffer.len()).sum()) {
+        let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
+        if !self.holds(offset, bytes) {
             return (Err(MediaError::OutOfRange), buffers);
         }
-        match self {
+        let returned = match self {
             Self::Memory(memory) => {
                 let pieces = buffers.iter().flat_map(|buffer| buffer.chunks(COPY_BYTES));
                 in_turns(offset, pieces, |at, piece| memory.write(at, piece)).await;
@@ -151,7 +211,9 @@ impl Media {
                 let faulty = Arc::clone(faulty);
                 on_its_own(async move { faulty.write(offset, buffers).await }).await
             }
-        }
+        };
+        self.noted(Operation::Write, (offset, bytes as u64), &returned.0);
+        returned
     }
 
     /// Makes a range read as zeros, and frees its space where the medium can. Like a write it is
@@ -168,8 +230,12 @@ impl Media {
                 discard(memory, offset, bytes).await;
                 Ok(())
             }
-            Self::File(file) if file.punch(offset, bytes).await? => Ok(()),
-            Self::File(_) | Self::Volatile(_) | Self::Faulty(_) => self.zero(offset, bytes).await,
+            Self::File(file) => {
+                let punched = file.punch(offset, bytes).await;
+                self.noted(Operation::Discard, (offset, bytes), &punched);
+                if punched? { Ok(()) } else { self.zero(offset, bytes).await }
+            }
+            Self::Volatile(_) | Self::Faulty(_) => self.zero(offset, bytes).await,
         }
     }
 
@@ -210,7 +276,7 @@ impl Media {
     /// # Errors
     /// When the medium cannot promise it. It is read-only then.
     pub async fn sync(&self) -> Result<(), MediaError> {
-        match self {
+        let result = match self {
             Self::Memory(_) => Ok(()),
             Self::File(file) => file.sync().await,
             Self::Volatile(volatile) => {
@@ -221,7 +287,9 @@ impl Media {
                 let faulty = Arc::clone(faulty);
                 on_its_own(async move { faulty.sync().await }).await
             }
-        }
+        };
+        self.noted(Operation::Sync, (0, 0), &result);
+        result
     }
 
     fn holds(&self, offset: u64, length: usize) -> bool {

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use csd_reactor::{Class, now, spawn, timeout};
 
-use super::Media;
+use super::presence::Presence;
+use super::{Failure, Media, Operation};
 use crate::error::MediaError;
 
 /// Syncs of a medium. Clones are the same, usable from every core.
@@ -51,6 +52,7 @@ struct State {
     // Task that puts a sync off, and how long it may do so.
     putting_off: Option<Waker>,
     last_sync: Duration,
+    presence: Option<Presence>,
 }
 
 impl Syncer {
@@ -70,6 +72,11 @@ impl Syncer {
     /// [`MediaError::ReadOnly`].
     pub fn check(&self) -> Result<(), MediaError> {
         if self.0.state().failure.is_some() { Err(MediaError::ReadOnly) } else { Ok(()) }
+    }
+
+    /// Expects these bytes on the medium from now on: without them it is no longer the same.
+    pub fn expect(&self, offset: u64, bytes: [u8; 16]) {
+        self.0.state().presence = Some(Presence::new(offset, bytes));
     }
 
     /// Registers a write that its `sync` will make durable.
@@ -147,6 +154,21 @@ impl Inner {
         Ok((asked, !std::mem::replace(&mut state.running, true)))
     }
 
+    /// Checks that what is durable now can be found again.
+    async fn check_presence(&self) -> Result<(), MediaError> {
+        let due = self.state().presence.as_mut().and_then(Presence::due);
+        let mut result = self.media.check_presence();
+        if let (Ok(()), Some(presence)) = (&result, due) {
+            result = presence.check(&self.media).await;
+        }
+        if let Err(error) = &result {
+            self.media.refuse_writes();
+            let (operation, reason) = (Operation::Sync, error.to_string());
+            self.media.failures().note(Failure { operation, offset: 0, bytes: 0, reason });
+        }
+        result
+    }
+
     /// Ends a sync, and wakes the requests that it answers.
     fn end(&self, failure: Option<MediaError>) {
         let mut state = self.state();
@@ -193,8 +215,11 @@ async fn run(mut running: Running) {
         let _ended = timeout(most, writes_ended(&inner)).await;
         inner.state().begun += 1;
         let began = now();
-        let result = inner.media.sync().await;
+        let mut result = inner.media.sync().await;
         inner.state().last_sync = now().since(began);
+        if result.is_ok() {
+            result = inner.check_presence().await;
+        }
         inner.end(result.err());
         running.end_if_done();
     }

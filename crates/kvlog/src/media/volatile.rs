@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use csd_reactor::{Buffer, random_u64, sleep};
 
-use super::{Memory, Returned};
+use super::{Failures, Memory, Returned};
 use crate::error::MediaError;
 
 /// A write tears at multiples of this many bytes.
@@ -82,6 +82,7 @@ pub struct Volatile {
     config: VolatileConfig,
     bytes: u64,
     state: Mutex<State>,
+    failures: Failures,
 }
 
 impl Volatile {
@@ -96,12 +97,17 @@ impl Volatile {
             losses: Losses::default(),
             read_bytes: 0,
         };
-        Self { config, bytes, state: Mutex::new(state) }
+        Self { config, bytes, state: Mutex::new(state), failures: Failures::default() }
     }
 
     /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns the failures, of which it has none of its own.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// Returns another disk, under power, with what is durable on this one.

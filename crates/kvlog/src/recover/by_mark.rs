@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use crate::error::Error;
 use crate::mark::{MARK_OFFSETS, Mark};
 use crate::media::Media;
-use crate::record::{RECORDS_OFFSET, SECTOR_BYTES, Seal};
+use crate::record::{RECORDS_OFFSET, SECTOR_BYTES};
 use crate::recover::Found;
+use crate::segment_head::Seal;
 use crate::segments::Segments;
 
 /// Reads the mark that counts, and notes its sequences; `None` if there is none, and the medium is

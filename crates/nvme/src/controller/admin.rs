@@ -7,6 +7,7 @@
 use super::{Backing, Controller, EVENT_REQUESTS_MAX, Event, Kind, Subsystem};
 use crate::capsule::Sqe;
 use crate::fabrics::{self, Property};
+use crate::nvm::Fused;
 use crate::opcode::{Admin, Csi, Direction, Fabrics};
 use crate::program;
 use crate::property::{
@@ -89,6 +90,9 @@ impl Controller {
         let opcode = Admin(sqe.opcode());
         if opcode == Admin::FABRICS {
             return self.fabrics(sqe, subsystem, backing).unwrap_or_else(Answer::from);
+        }
+        if Fused::of(sqe) != Fused::Single {
+            return Status::INVALID_FIELD.into();
         }
         if !self.ready() {
             return Status::COMMAND_SEQUENCE_ERROR.into();

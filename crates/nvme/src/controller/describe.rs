@@ -134,6 +134,7 @@ fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) ->
         // OPTPERF: the preferred sizes are given. Deallocated blocks read as zeros.
         let page = u16::try_from((PAGE_BYTES >> block_bytes_log2).max(1) - 1).expect("at most 7");
         data.set_nsfeat(1 << 4).set_npwg(page).set_npwa(page).set_npdg(page).set_npda(page);
+        data.set_nows(page);
         data.set_dlfeat(1 << 3 | 1);
         let copy = subsystem.transfer_bytes_max() >> block_bytes_log2;
         data.set_mssrl(u16::try_from(copy).unwrap_or(u16::MAX)).set_mcl(copy);

@@ -24,6 +24,7 @@ use crate::opcode::Csi;
 use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
 use crate::vendor::executions;
+use crate::vendor::media_errors::MediaErrors;
 
 /// Kind and size of a namespace, as Identify reports them.
 #[derive(Clone, Debug)]
@@ -147,6 +148,10 @@ pub trait Backing {
     }
     /// Returns the health log.
     fn smart(&self) -> Smart;
+    /// Returns the log of media errors.
+    fn media_errors(&self) -> MediaErrors {
+        MediaErrors::none()
+    }
     /// Returns true if Delete of an absent key is an error in this kv namespace (EDNEK).
     fn absent_delete_is_error(&self, nsid: u32) -> bool;
     /// Sets the value of [`Self::absent_delete_is_error`].

@@ -205,6 +205,8 @@ layout! {
         npdg / set_npdg: u16 @ 68,
         /// Namespace Preferred Deallocate Alignment (NPDA) in blocks, 0's based.
         npda / set_npda: u16 @ 70,
+        /// Namespace Optimal Write Size (NOWS) in blocks, 0's based.
+        nows / set_nows: u16 @ 72,
         /// Maximum Single Source Range Length (MSSRL) of Copy in blocks.
         mssrl / set_mssrl: u16 @ 74,
         /// Maximum Copy Length (MCL) in blocks.

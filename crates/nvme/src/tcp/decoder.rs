@@ -307,12 +307,12 @@ impl Decoder {
         if usize::from(common.hlen()) != shape.header {
             return Err(invalid(2));
         }
+        // The flags of PDUs that have no such digest are reserved.
         let flags = Flags(common.flags());
-        let wants_header_digest = shape.header_digest && self.digests.header;
-        if (flags.header_digest() == 1) != wants_header_digest {
+        if shape.header_digest && (flags.header_digest() == 1) != self.digests.header {
             return Err(invalid(1));
         }
-        if flags.data_digest() == 1 && !(shape.data && self.digests.data && !terminate) {
+        if shape.data_digest() && flags.data_digest() == 1 && !self.digests.data {
             return Err(invalid(1));
         }
         Ok(shape)
@@ -327,7 +327,9 @@ impl Decoder {
         head: usize,
     ) -> Result<(usize, u32), Fatal> {
         let invalid = |offset| self.fatal(FatalStatus::INVALID_HEADER_FIELD, offset);
-        let (plen, pdo) = (common.plen() as usize, usize::from(common.pdo()));
+        let plen = common.plen() as usize;
+        // PDO is reserved in terminate requests: their data follows the header.
+        let pdo = if shape.data_digest() { usize::from(common.pdo()) } else { head };
         if plen == head {
             return Ok((0, 0)); // no data; PDO says nothing
         }
@@ -337,8 +339,8 @@ impl Decoder {
         if pdo < head || pdo > plen {
             return Err(invalid(3));
         }
-        let digest = if Flags(common.flags()).data_digest() == 1 { DIGEST_BYTES } else { 0 };
-        if self.digests.data && digest == 0 && shape.header_digest {
+        let digest = if shape.data_digest() && self.digests.data { DIGEST_BYTES } else { 0 };
+        if digest > 0 && Flags(common.flags()).data_digest() == 0 {
             return Err(invalid(1));
         }
         match (plen - pdo).checked_sub(digest) {

@@ -60,7 +60,7 @@ impl Fatal {
         data.extend_from_slice(&self.header[..copied]);
         let length = u32::try_from(data.len()).expect("at most 152 bytes");
         let mut common = pdu::CommonHeader::zeroed();
-        common.set_kind(kind.0).set_hlen(24).set_pdo(24).set_plen(length);
+        common.set_kind(kind.0).set_hlen(24).set_plen(length);
         data[..8].copy_from_slice(common.as_bytes());
         data
     }

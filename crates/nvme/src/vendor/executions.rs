@@ -95,7 +95,7 @@ impl Entry {
 }
 
 /// Returns `text` in a field of `N` bytes, the last of them zero, cut between characters.
-fn cut<const N: usize>(text: &str) -> [u8; N] {
+pub(super) fn cut<const N: usize>(text: &str) -> [u8; N] {
     let mut end = text.len().min(N - 1);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -18,6 +18,7 @@ pub mod combine;
 pub mod execute;
 pub mod executions;
 pub mod location;
+pub mod media_errors;
 pub mod pages;
 pub mod tunnel;
 
@@ -81,7 +82,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 19] = [
+pub const TABLE: [(Kind, u32, &str); 20] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
@@ -89,6 +90,7 @@ pub const TABLE: [(Kind, u32, &str); 19] = [
     (Kind::Namespace, NSID_COMPUTE, NAMESPACES[4].1),
     (Kind::Opcode, Kv::STORE_NEWER.0 as u32, "Store Newer"),
     (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
+    (Kind::LogPage, LogId::MEDIA_ERRORS.0 as u32, "media errors"),
     (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),
     (Kind::Opcode, Cp::TUNNEL_SEND.0 as u32, "Tunnel Send"),
     (Kind::Opcode, Cp::TUNNEL_RECEIVE.0 as u32, "Tunnel Receive"),

@@ -243,6 +243,20 @@ pub(crate) fn direct_alignment(fd: RawFd) -> io::Result<Option<(u32, u32)>> {
     Ok(said.then_some((answer.stx_dio_mem_align, answer.stx_dio_offset_align)))
 }
 
+/// Returns the number of a file's names and its length in bytes, without waiting: of a network file
+/// system as it is cached.
+pub(crate) fn names_and_bytes(fd: RawFd) -> io::Result<(u32, u64)> {
+    // SAFETY: as above.
+    let answer = unsafe {
+        let mut answer: libc::statx = mem::zeroed();
+        let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+        let mask = libc::STATX_NLINK | libc::STATX_SIZE;
+        check(libc::statx(fd, c"".as_ptr(), flags, mask, &raw mut answer))?;
+        answer
+    };
+    Ok((answer.stx_nlink, answer.stx_size))
+}
+
 /// Returns true if the file is on a file system that stores it in memory.
 pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     // SAFETY: the answer is a live, writable value.
@@ -265,7 +279,7 @@ pub(crate) fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Signalled by the first SIGINT or SIGTERM, and never reset, so every later waiter sees it too.
+/// Signalled by the first SIGINT, SIGTERM or SIGHUP, and never reset, so every later waiter sees it too.
 static STOP: OnceLock<EventFd> = OnceLock::new();
 
 /// Installs the handlers once per process; returns a copy of the descriptor that becomes readable.
@@ -274,13 +288,20 @@ pub(crate) fn stop_signal() -> io::Result<EventFd> {
         return stop.try_clone();
     }
     let stop = STOP.get_or_init(EventFd::new_or_die);
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the action is a live value, its handler async-signal-safe; SA_RESETHAND lets
-        // a second signal end the process.
+    // A second signal ends the process, but a terminal that goes may send several SIGHUP.
+    for (signal, once) in
+        [(libc::SIGINT, libc::SA_RESETHAND), (libc::SIGTERM, libc::SA_RESETHAND), (libc::SIGHUP, 0)]
+    {
+        // SAFETY: the actions are live values, the handler is async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
+            check(libc::sigaction(signal, std::ptr::null(), &raw mut action))?;
+            if signal == libc::SIGHUP && action.sa_sigaction == libc::SIG_IGN {
+                // nohup(1) asked for it.
+                continue;
+            }
             action.sa_sigaction = on_stop as extern "C" fn(c_int) as usize;
-            action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+            action.sa_flags = libc::SA_RESTART | once;
             libc::sigemptyset(&raw mut action.sa_mask);
             check(libc::sigaction(signal, &raw const action, std::ptr::null_mut()))?;
         }

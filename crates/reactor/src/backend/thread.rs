@@ -16,6 +16,10 @@ use libc::c_int;
 use super::os::check;
 use crate::instant::nanos;
 
+/// Beginning of the error of work for which the system gave no thread.
+pub(crate) const NO_THREAD: &str = "no thread could be started: the limit of processes or threads \
+     is reached (pids.max of the control group, ulimit -u)";
+
 /// Binds the calling thread to one of the CPUs it may use: number `index`, modulo their count.
 pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
     // SAFETY: the sets are live values of the size given, zeroed as CPU_ZERO would.
@@ -110,6 +114,22 @@ pub(crate) fn serves_a_block_device() -> io::Result<()> {
 pub fn lead_session() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Lets the kernel kill this process when the thread that started it ends, however it ends. `parent`
+/// is that process.
+///
+/// # Errors
+/// When `parent` has ended already.
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
+    // The parent may have ended before the signal was asked for.
+    // SAFETY: no pointers, and it cannot fail.
+    if u32::try_from(unsafe { libc::getppid() }) == Ok(parent) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("process {parent}, which started this one, has ended")))
 }
 
 /// Redirects this process's standard error to a file.

@@ -22,6 +22,8 @@ pub(crate) trait ErasedJob: Send {
     /// Delivers the output after the last step. If the job is dropped, or has no output, its waiter
     /// gets an error.
     fn finish(self: Box<Self>);
+    /// Ends the job before its first step, because there is no thread for it.
+    fn refuse(self: Box<Self>);
 }
 
 /// Jobs waiting for their next step. The simulation uses the same queue.

@@ -21,6 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::backend::thread::NO_THREAD;
 use crate::class::Class;
 use crate::core::current;
 use crate::oneshot::{Receiver, Sender, oneshot};
@@ -58,10 +59,16 @@ pub trait Job: Send + 'static {
     fn ran(&mut self, _spent_ns: u64) {}
 }
 
-/// Error: the job panicked, or no compute thread could be started.
+/// Reason why a computation has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the computation failed")]
-pub struct ComputeFailed;
+pub enum ComputeFailed {
+    /// The job panicked.
+    #[error("the computation panicked")]
+    Panicked,
+    /// The system gave no thread.
+    #[error("{NO_THREAD}")]
+    NoThread,
+}
 
 /// Runs `job` on this core's compute thread.
 ///
@@ -121,20 +128,21 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static> Job for Single<F> {
 /// Future of a job's result; dropping it aborts the job before its next step.
 #[must_use = "dropping it aborts the job"]
 pub struct Compute<J: Job> {
-    result: Receiver<J::Output>,
+    result: Receiver<Result<J::Output, ComputeFailed>>,
 }
 
 impl<J: Job> Future for Compute<J> {
     type Output = Result<J::Output, ComputeFailed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.result).poll(cx).map(|output| output.ok_or(ComputeFailed))
+        let result = Pin::new(&mut self.result).poll(cx);
+        result.map(|result| result.unwrap_or(Err(ComputeFailed::Panicked)))
     }
 }
 
 struct Running<J: Job> {
     job: J,
-    reply: Option<Sender<J::Output>>,
+    reply: Option<Sender<Result<J::Output, ComputeFailed>>>,
     output: Option<J::Output>,
 }
 
@@ -161,7 +169,32 @@ impl<J: Job> ErasedJob for Running<J> {
 
     fn finish(mut self: Box<Self>) {
         if let (Some(reply), Some(output)) = (self.reply.take(), self.output.take()) {
-            reply.send(output);
+            reply.send(Ok(output));
         }
+    }
+
+    fn refuse(mut self: Box<Self>) {
+        if let Some(reply) = self.reply.take() {
+            reply.send(Err(ComputeFailed::NoThread));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_job_without_a_thread_is_told_so_and_not_that_it_panicked() {
+        let (reply, result) = oneshot();
+        let job = Single { run: Some(u64::default as fn() -> u64), cost_ns: 0 };
+        let running = Running { job, reply: Some(reply), output: None };
+        Box::new(running).refuse();
+        let mut compute = Compute::<Single<fn() -> u64>> { result };
+        let polled = Pin::new(&mut compute).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(Err(ComputeFailed::NoThread)));
+        assert!(ComputeFailed::NoThread.to_string().contains("limit of processes or threads"));
     }
 }

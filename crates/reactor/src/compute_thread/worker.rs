@@ -208,9 +208,8 @@ impl Worker {
     }
 
     fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
-        // Dropping the job tells its waiter.
         if !self.start(!self.yields) {
-            return;
+            return job.refuse();
         }
         let mut state = self.common.lock();
         self.common.busy.store(true, Relaxed);

@@ -9,15 +9,17 @@ mod open;
 mod threads;
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use crate::backend::os;
 use crate::core::current;
 use crate::oneshot::oneshot;
 use csd_buffer::Buffer;
 pub use handle::{DirectAlignment, File, FileOptions};
 use op::vanished;
 pub(crate) use op::{Action, FileDone, FileOp, slices_after};
-pub(crate) use threads::FileThreads;
+pub(crate) use threads::{FileThreads, no_thread};
 
 impl File {
     /// Opens a file.
@@ -41,6 +43,15 @@ impl File {
     #[must_use]
     pub fn direct_alignment(&self) -> Option<DirectAlignment> {
         self.0.alignment
+    }
+
+    /// Returns the number of the file's names (0 once it is deleted) and its length in bytes. Does
+    /// not wait: on a network file system both are what this machine knows.
+    ///
+    /// # Errors
+    /// Those of `statx(2)`.
+    pub fn names_and_bytes(&self) -> io::Result<(u32, u64)> {
+        os::names_and_bytes(self.0.file.as_raw_fd())
     }
 
     /// Returns true if the file is a block device.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::{FileDone, FileOp};
+use crate::backend::thread::NO_THREAD;
 use crate::oneshot::Sender;
 
 /// Maximum number of helper threads of a core.
@@ -89,9 +90,14 @@ impl FileThreads {
     fn refuse(&self, error: &io::Error) {
         let waiting = std::mem::take(&mut self.pool.lock().waiting);
         for (op, reply) in waiting {
-            reply.send(op.finish(Err(io::Error::new(error.kind(), error.to_string()))));
+            reply.send(op.finish(Err(no_thread(error))));
         }
     }
+}
+
+/// Returns the error of an operation for which the system gave no thread.
+pub(crate) fn no_thread(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{NO_THREAD} ({error})"))
 }
 
 impl Drop for FileThreads {

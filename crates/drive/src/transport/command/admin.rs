@@ -15,6 +15,7 @@ use csd_nvme::status::Status;
 
 use super::super::auth_gate::is_auth;
 use super::super::budget::FLOOR_BYTES;
+use super::super::cause::Cause;
 use super::super::connections;
 use super::super::request::Request;
 use super::super::session::{Admin, Session};
@@ -118,7 +119,7 @@ fn ask(admin: &mut Admin, request: &Request, data: &[u8]) -> Answer {
 /// Ends every I/O connection of a controller, on any core.
 fn end_queues(association: &Association) {
     for (core, number) in association.end_queues() {
-        connections::end(core, number);
+        connections::end(core, number, Cause::Disabled);
     }
 }
 

@@ -16,6 +16,7 @@ use csd_nvme::status::Status;
 
 use super::super::auth_gate::AuthGate;
 use super::super::auth_scheduler::origin;
+use super::super::cause::Cause;
 use super::super::link::Link;
 use super::super::request::Request;
 use crate::drive::Core;
@@ -41,9 +42,14 @@ pub(super) async fn run(request: Request, data: &[u8]) {
     if link.auth.has_failed() {
         // Also of a queue that was open: its host could not prove itself again.
         link.auth.fail();
-        link.session.borrow().log_event(core.shared.log(), Level::Warn, "authentication failed");
+        link.session.borrow().log_event(
+            core.shared.log(),
+            Level::Warn,
+            "authentication failed",
+            None,
+        );
         // The answer still goes out.
-        link.end();
+        link.end(Cause::Unauthenticated);
     }
 }
 

@@ -6,13 +6,12 @@
 use csd_nvme::nvm::{self, Command, Extent};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
-use csd_reactor::Buffer;
 
-use super::super::link::{HEADROOM, TAILROOM};
+use super::super::data_pdu::DataPdu;
 use super::super::request::{Done, Payload, Request};
 use super::memory;
 use crate::controller::Change;
-use crate::limits::PDU_DATA_BYTES_MAX;
+use crate::drive::Core;
 use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
 /// Longest list of ranges: 256 of Dataset Management, 128 of Copy.
@@ -92,29 +91,27 @@ async fn copy(request: &Request, sources: &[Extent], to: u64, fua: bool) -> Resu
 }
 
 async fn read(request: &Request, extent: Extent) -> Result<Done, Status> {
-    let (core, link) = (&request.core, &request.link);
+    let core = &request.core;
     let bytes = core.block.length(extent)?;
     request.check_buffer(bytes)?;
-    let mut offset = 0;
-    while offset < bytes {
-        let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
-        let _held = link.acquire_answer(length).await;
-        if core.block.is_synchronous() {
-            // Data that is read long before it is sent has left the cache.
-            link.wait_for_space().await;
-        }
-        let _reserved = link.reserve(length).await;
-        let size = usize::try_from(length).expect("at most 128 KiB");
-        let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
-        let buffer = core.block.read(extent.slba, offset, buffer).await?;
-        // The next piece is read while the one before is sent.
-        link.wait_for_space().await;
-        let at = u32::try_from(offset).expect("within the transfer limit");
-        offset += length;
-        request.send_data(at, buffer, offset == bytes, true);
-    }
+    let length = u32::try_from(bytes).expect("within the transfer limit");
+    let mut pdu = DataPdu::new(request, length, true);
+    let ended = read_pieces(core, extent.slba, &mut pdu).await;
+    pdu.end(ended).await?;
     core.count_read(bytes);
     Ok(Done::Data(0))
+}
+
+async fn read_pieces(core: &Core, slba: u64, pdu: &mut DataPdu<'_>) -> Result<(), Status> {
+    // Data of memory that is read long before it is sent has left the cache.
+    let ahead = !core.block.is_synchronous();
+    while pdu.next_bytes() > 0 {
+        let room = pdu.room(ahead).await;
+        let piece = core.block.read(slba, pdu.offset().into(), pdu.buffer()).await?;
+        pdu.space().await;
+        pdu.put(piece, room);
+    }
+    Ok(())
 }
 
 /// Receives a list of ranges of `bytes` bytes. Hosts may send more than that, up to the length of

@@ -14,7 +14,12 @@ pub(super) async fn connect(request: Request, data: &[u8]) {
     let (core, link) = (request.core.clone(), request.link.clone());
     match connect::run(&core, &link, &request.sqe, data).await {
         Ok((cntlid, queue)) => {
-            link.session.borrow().log_event(core.shared.log(), Level::Info, "queue connected");
+            link.session.borrow().log_event(
+                core.shared.log(),
+                Level::Info,
+                "queue connected",
+                None,
+            );
             let required = if link.auth.is_shut() { CONNECT_ATR } else { 0 };
             request.complete(u64::from(u32::from(cntlid) | required));
             link.set_queue(queue);

@@ -1,4 +1,4 @@
-//! Fast path: single reads and writes of blocks, of at most one PDU of data, on a medium that
+//! Fast path: single reads and writes of blocks, of at most one piece of data, on a medium that
 //! completes synchronously. They are answered where they are parsed.
 //!
 //! A command here takes no future, no slot of the pool and no share of the connection's memory,
@@ -11,11 +11,10 @@ use std::rc::Rc;
 use csd_nvme::capsule::SGL_IN_CAPSULE;
 use csd_nvme::nvm::{Command, Extent};
 use csd_nvme::vendor::NSID_BLOCK;
-use csd_reactor::Buffer;
 
-use super::super::link::{HEADROOM, TAILROOM};
+use super::super::data_pdu::DataPdu;
 use super::super::request::Request;
-use crate::limits::PDU_DATA_BYTES_MAX;
+use crate::limits::PIECE_BYTES_MAX;
 
 /// Answers a read. Returns the request when it has to take the long way.
 pub(in super::super) fn read(request: Request) -> Option<Request> {
@@ -23,11 +22,14 @@ pub(in super::super) fn read(request: Request) -> Option<Request> {
     if request.link.is_congested() || request.check_buffer(u64::from(bytes)).is_err() {
         return Some(request);
     }
-    let mut buffer = Buffer::with_room(HEADROOM, bytes as usize, TAILROOM);
+    let mut pdu = DataPdu::new(&request, bytes, true);
+    let mut buffer = pdu.buffer();
     if !request.core.block.read_now(extent, &mut buffer) {
+        drop(pdu);
         return Some(request);
     }
-    request.send_data(0, buffer, true, true);
+    pdu.put(buffer, request.link.take(0));
+    drop(pdu);
     request.core.count_read(u64::from(bytes));
     request.finish_data(0);
     None
@@ -68,5 +70,5 @@ fn wanted(request: &Request, read: bool) -> Option<(Extent, u32)> {
         _ => return None,
     };
     let bytes = u32::try_from(core.block.length(extent).ok()?).ok()?;
-    (bytes <= PDU_DATA_BYTES_MAX).then_some((extent, bytes))
+    (bytes <= PIECE_BYTES_MAX).then_some((extent, bytes))
 }

@@ -12,10 +12,11 @@ use csd_nvme::kv::{Command, Key};
 use csd_nvme::status::Status;
 use csd_reactor::{now, timeout};
 
+use super::super::data_pdu::DataPdu;
 use super::super::link::{HEADROOM, TAILROOM};
 use super::super::request::{Done, Payload, Request};
 use crate::drive::Core;
-use crate::limits::PDU_DATA_BYTES_MAX;
+use crate::limits::PIECE_BYTES_MAX;
 
 /// Longest time that a version is pinned while it is sent. After that the pin is released whenever
 /// the command waits for its host, and the version is looked up again: it may have been moved,
@@ -60,48 +61,55 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
 }
 
 async fn retrieve(request: &Request, at: (u16, Key), size: u32) -> Result<Done, Status> {
-    let (core, link) = (&request.core, &request.link);
+    let core = &request.core;
     request.check_buffer(u64::from(size))?;
     let value = core.kv.open(at.0, at.1).await?;
-    let mut value = value.ok_or(Status::KEY_DOES_NOT_EXIST)?;
-    let mut opened = now();
+    let value = value.ok_or(Status::KEY_DOES_NOT_EXIST)?;
     let (whole, wanted) = (value.bytes(), value.bytes().min(size));
-    let mut sent = 0;
-    while sent < wanted {
-        let length = u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX));
-        let space = async {
-            let held = link.acquire_answer(length).await;
-            link.wait_for_space().await;
-            (held, link.reserve(length).await)
-        };
-        let mut space = pin!(space);
-        let left = PIN_TIME_MAX.saturating_sub(opened.elapsed());
-        let _space = match timeout(left, space.as_mut()).await {
-            Ok(space) => space,
-            Err(_) => {
-                let progress = value.progress().await?;
-                drop(value);
-                let space = space.await;
-                value = reopen(core, at, progress).await?;
-                opened = now();
-                space
+    let mut pdu = DataPdu::new(request, wanted, false);
+    let ended = send_value(core, at, value, &mut pdu).await;
+    pdu.end(ended).await?;
+    core.count_read(u64::from(wanted));
+    Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
+}
+
+/// Puts as much of a value as the PDU takes, and checks all of it.
+async fn send_value(
+    core: &Core,
+    at: (u16, Key),
+    mut value: Value,
+    pdu: &mut DataPdu<'_>,
+) -> Result<(), Status> {
+    let mut opened = now();
+    let mut is_checked = value.bytes() == 0;
+    let ahead = !core.block.is_synchronous() && !pdu.is_whole();
+    while pdu.next_bytes() > 0 {
+        is_checked = true;
+        let room = {
+            let mut room = pin!(pdu.room(ahead));
+            let left = PIN_TIME_MAX.saturating_sub(opened.elapsed());
+            match timeout(left, room.as_mut()).await {
+                Ok(room) => room,
+                Err(_) => {
+                    let progress = value.progress().await?;
+                    drop(value);
+                    let room = room.await;
+                    value = reopen(core, at, progress).await?;
+                    opened = now();
+                    room
+                }
             }
         };
-        let most = PDU_DATA_BYTES_MAX as usize;
+        let most = PIECE_BYTES_MAX as usize;
         let piece = value.next(most, HEADROOM, TAILROOM).await?;
         let mut piece = piece.expect("a value is as long as it says");
-        piece.truncate((wanted - sent) as usize);
-        let offset = sent;
-        sent += u32::try_from(piece.len()).expect("at most 128 KiB");
-        // The value's size is the result: the response capsule is always sent.
-        request.send_data(offset, piece, sent == wanted, false);
+        piece.truncate(pdu.next_bytes() as usize);
+        pdu.put(piece, room);
     }
     // A part is right only if the checksum of the whole value holds, and an empty value only if its
     // header does.
-    let is_checked = wanted > 0 || whole == 0;
-    while is_checked && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
-    core.count_read(u64::from(wanted));
-    Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
+    while is_checked && value.next(PIECE_BYTES_MAX as usize, 0, 0).await?.is_some() {}
+    Ok(())
 }
 
 /// Opens the same version again, wherever it lies now.

@@ -7,12 +7,11 @@ use csd_nvme::memory::{Command, Range, Source, memory_sources, sources};
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_BLOCK;
-use csd_reactor::{Buffer, yield_now};
+use csd_reactor::yield_now;
 
-use super::super::link::{HEADROOM, TAILROOM};
+use super::super::data_pdu::DataPdu;
 use super::super::request::{Done, Payload, Request};
 use crate::drive::Core;
-use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
 /// Bytes of a source descriptor.
@@ -55,22 +54,18 @@ fn transfer_bytes(core: &Core, range: Range) -> Result<u32, Status> {
 }
 
 async fn read(request: &Request, range: Range) -> Result<Done, Status> {
-    let (core, link) = (&request.core, &request.link);
+    let core = &request.core;
     core.shared.memory.check(range)?;
     request.check_buffer(range.length)?;
     let bytes = transfer_bytes(core, range)?;
-    let mut offset = 0;
-    while offset < bytes {
-        let length = (bytes - offset).min(PDU_DATA_BYTES_MAX);
-        let _held = link.acquire_answer(length.into()).await;
-        link.wait_for_space().await;
-        let _reserved = link.reserve(length.into()).await;
-        let mut buffer = Buffer::with_room(HEADROOM, length as usize, TAILROOM);
-        core.shared.memory.read_in_turns(range.start + u64::from(offset), &mut buffer).await;
-        let at = offset;
-        offset += length;
-        request.send_data(at, buffer, offset == bytes, true);
+    let mut pdu = DataPdu::new(request, bytes, true);
+    while pdu.next_bytes() > 0 {
+        let room = pdu.room(false).await;
+        let mut piece = pdu.buffer();
+        core.shared.memory.read_in_turns(range.start + u64::from(pdu.offset()), &mut piece).await;
+        pdu.put(piece, room);
     }
+    pdu.end(Ok(())).await?;
     Ok(Done::Data(0))
 }
 

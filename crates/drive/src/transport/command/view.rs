@@ -11,11 +11,13 @@ use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
 use csd_nvme::vendor::NSID_BLOCK;
 use csd_nvme::vendor::executions::Entry;
+use csd_nvme::vendor::media_errors::MediaErrors;
 use csd_nvme::vendor::tunnel::encode_log;
 
 use super::super::connections::announce;
 use crate::controller::{Association, CoreCounters};
 use crate::drive::Shared;
+use crate::health::media_errors;
 use crate::side::Side;
 use crate::tunnel::Tunnel;
 
@@ -92,10 +94,14 @@ impl Backing for View<'_> {
         smart.set_data_units_written(units(self.sum(|core| &core.written_bytes)));
         smart.set_host_reads(self.sum(|core| &core.reads));
         smart.set_host_writes(self.sum(|core| &core.writes));
-        smart.set_media_errors(self.sum(|core| &core.media_errors));
+        smart.set_media_errors(self.drive.media().failures().count());
         smart.set_error_entries(self.association.error_count());
         smart.set_power_cycles(1).set_power_on_hours(csd_reactor::now().ns() / 3_600_000_000_000);
         smart
+    }
+
+    fn media_errors(&self) -> MediaErrors {
+        media_errors(self.drive)
     }
 
     fn absent_delete_is_error(&self, nsid: u32) -> bool {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::super::cause::Cause;
 use super::super::connections;
 use super::super::link::Link;
 use super::super::session::Session;
@@ -12,12 +13,15 @@ use crate::log::Level;
 pub(super) struct Ending {
     pub(super) link: Rc<Link>,
     pub(super) core: Rc<Core>,
+    // Why the connection ended; the drive stops if nothing else is said.
+    pub(super) cause: Cause,
 }
 
 impl Ending {
     /// Notes that the connection is over. The session of an I/O queue stays until its running
     /// commands have ended: true when there may be some.
     pub(super) fn disconnect(&self) -> bool {
+        self.core.shared.causes.count(self.cause);
         self.link.queue().close();
         self.link.disconnect();
         if let Session::Io { association, qid, connection } = &*self.link.session.borrow()
@@ -43,9 +47,9 @@ impl Ending {
         self.core.connections.remove(self.link.number);
         // Held requests go with the session, after the queue was closed.
         let mut session = self.link.session.replace(Session::Unconnected);
-        session.log_event(self.core.shared.log(), Level::Info, "queue closed");
+        session.log_event(self.core.shared.log(), Level::Info, "queue closed", Some(self.cause));
         for (core, number) in session.end(&self.core.shared.controllers) {
-            connections::end(core, number);
+            connections::end(core, number, Cause::AdminQueueEnded);
         }
     }
 }

@@ -1,18 +1,21 @@
 //! One connection's loop: flush, receive, execute; replies made in one turn leave in one send at
 //! the start of the next.
 //!
-//! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `watch` enforces
-//! timeouts on the host (Keep Alive among them), `ending` ends the session. A connection that
+//! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `standstill` notices
+//! a host that takes no answers, `watch` enforces timeouts on the host (Keep Alive among them),
+//! `ending` ends the session. A connection that
 //! carries packets of the tunnel, or that of another drive, goes on in a task of another class
 //! ([`Link::yields`]), a piece at a time.
 //!
 //! Invariants: bytes are received only when there is memory for the commands and data that they may
-//! contain; a fatal transport error is reported to the host before the connection closes.
+//! contain; a fatal transport error is reported to the host before the connection closes, unless a
+//! PDU with data has begun that cannot be sent whole any more.
 
 mod ending;
 mod pair;
 mod receive;
 mod share;
+mod standstill;
 mod watch;
 
 use std::future::{Future, poll_fn};
@@ -28,7 +31,9 @@ use csd_reactor::{Buffer, Class, Stream, TaskPool, now, spawn, timeout};
 
 use self::ending::Ending;
 use self::share::{Share, Yielding};
+use self::standstill::Standstill;
 use self::watch::{PATIENCE, Watch};
+use super::cause::Cause;
 use super::command::{run_admin, run_io, run_pair};
 use super::link::{Arrival, Link};
 use super::request::Request;
@@ -38,7 +43,7 @@ use crate::log::Level;
 /// Why a loop ended.
 enum End {
     /// The host closed the connection or vanished, or the drive ends it.
-    Closed,
+    Closed(Cause),
     /// The host broke the transport's rules: a C2HTermReq says so.
     Fatal(Fatal),
     /// The connection yields to those of hosts from here on, in this class.
@@ -47,7 +52,23 @@ enum End {
 
 impl From<io::Error> for End {
     fn from(_: io::Error) -> Self {
-        Self::Closed
+        Self::Closed(Cause::Broken)
+    }
+}
+
+impl From<Cause> for End {
+    fn from(cause: Cause) -> Self {
+        Self::Closed(cause)
+    }
+}
+
+impl End {
+    fn cause(&self) -> Cause {
+        match self {
+            Self::Closed(cause) => *cause,
+            Self::Fatal(fatal) => fatal.into(),
+            Self::Yields(_) => Cause::Drained,
+        }
     }
 }
 
@@ -83,7 +104,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     let link = Rc::new(Link::new(arrival, addresses, Rc::clone(&core.budget)));
     core.connections.insert(Rc::clone(&link));
     if core.shared.unauthenticated.must_leave(number) {
-        link.end();
+        link.end(Cause::GaveWay);
     }
     // A full queue, and the two commands that the queue before Connect may have left: the next
     // command always has a slot, so that data of granted ones is always received.
@@ -100,9 +121,11 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         yielding: None,
         share: Share::WHOLE,
         has_more: false,
+        standstill: Standstill::default(),
+        sent: 0,
     };
-    let link_log = core.shared.log().clone();
-    let mut serving = Serving { ending: Ending { link: Rc::clone(&link), core }, connection };
+    let ending = Ending { link: Rc::clone(&link), core, cause: Cause::Drained };
+    let mut serving = Serving { ending, connection };
     let mut end = serving.run().await;
     if let End::Yields(class) = end {
         let carrying = spawn(class, async move {
@@ -111,14 +134,14 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         });
         (serving, end) = carrying.await;
     }
-    let Serving { ending, mut connection } = serving;
+    let Serving { mut ending, mut connection } = serving;
+    ending.cause = end.cause();
     connection.yielding = None;
     connection.share = Share::WHOLE;
     let commands = connection.disconnect(ending.disconnect());
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
-        let fields = [("fault", format!("{fatal:?}"))];
-        link_log.write_rated(Level::Warn, "a host broke the transport's rules", &fields);
+        log_fatal(&connection.core, &link, &fatal);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let lingers = connection.core.shared.unauthenticated.may_linger(number);
         let patience = if lingers { PATIENCE } else { Duration::ZERO };
@@ -130,6 +153,11 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     if let Some(commands) = commands {
         commands.await;
     }
+}
+
+fn log_fatal(core: &Core, link: &Link, fatal: &Fatal) {
+    let fields = [("peer", link.peer()), ("fault", format!("{fatal:?}"))];
+    core.shared.log().write_rated(Level::Warn, "a host broke the transport's rules", &fields);
 }
 
 /// A connection and the end of its session. If the core ends, the end is dropped first: it closes
@@ -212,6 +240,9 @@ struct Connection<S, F: Future> {
     share: Share,
     // True if bytes were left for the next turn although the socket may take them.
     has_more: bool,
+    standstill: Standstill,
+    // Bytes that were ever sent.
+    sent: u64,
 }
 
 impl<S, F> Connection<S, F>
@@ -233,15 +264,15 @@ where
             self.share = yielding.share(hosts.get(), now());
         }
         for _ in 0..self.share.turns {
-            if self.link.ended() {
+            if let Some(cause) = self.link.ended() {
                 // The last answers, as far as the socket takes them.
                 self.share = Share::WHOLE;
                 self.flush(cx)?;
-                return Err(End::Closed);
+                return Err(cause.into());
             }
             self.flush(cx)?;
             if self.link.is_closed_after_flush() {
-                return Err(End::Closed);
+                return Err(Cause::Disconnected.into());
             }
             if let Some(class) = self.link.yields().filter(|_| self.yielding.is_none()) {
                 return Err(End::Yields(class));
@@ -254,12 +285,11 @@ where
                 self.core.connections.host_turns.set(self.core.connections.host_turns.get() + 1);
             }
             if !received && self.is_drained() {
-                return Err(End::Closed);
+                return Err(Cause::Drained.into());
             }
             let waits = blocked || self.link.outgoing.borrow().is_empty();
             if !received && waits && !self.has_more {
-                let over = self.watch.is_over(&self.link, cx);
-                return if over { Err(End::Closed) } else { Ok(()) };
+                return self.watch.over(&self.link, cx).map_or(Ok(()), |cause| Err(cause.into()));
             }
         }
         cx.waker().wake_by_ref();
@@ -271,7 +301,7 @@ where
         self.link.is_draining()
             && self.pool.is_empty()
             && self.capsule.is_none()
-            && self.link.outgoing.borrow().is_empty()
+            && self.link.outgoing.borrow().queued_bytes() == 0
     }
 
     /// Sends queued bytes, as far as the socket takes them.
@@ -292,6 +322,7 @@ where
         }
         self.has_more = count >= most && !self.link.outgoing.borrow().is_empty();
         if count > 0 {
+            self.sent += count as u64;
             self.link.sent(count);
         }
         Ok(())

@@ -15,6 +15,7 @@ use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::{Event, Target};
 use csd_reactor::Buffer;
 
+use super::super::cause::Cause;
 use super::super::command::fast_path;
 use super::super::request::Request;
 use super::{Capsule, Connection, End, Start};
@@ -31,7 +32,7 @@ where
 {
     /// Receives once. Returns true when there were bytes.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.link.is_congested() || self.link.is_full_of_capsules() || self.pool.is_full() {
+        if self.link.is_full_of_capsules() || self.pool.is_full() || !self.may_hear(cx) {
             return Ok(false);
         }
         loop {
@@ -40,7 +41,7 @@ where
                 None => self.receive_parsed(cx)?,
             };
             match count {
-                Some(0) => return Err(End::Closed),
+                Some(0) => return Err(Cause::HungUp.into()),
                 Some(_) => {
                     self.heard();
                     return Ok(true);
@@ -51,6 +52,12 @@ where
                 },
             }
         }
+    }
+
+    /// Returns true if the host is to be heard although answers wait for it.
+    fn may_hear(&mut self, cx: &mut Context<'_>) -> bool {
+        !self.link.is_congested()
+            || (self.link.has_few_capsules() && self.standstill.lasts(self.sent, cx))
     }
 
     fn wanted_directly(&self) -> Option<(u16, u32, usize)> {
@@ -116,7 +123,7 @@ where
                         Target::Transfer(ttag) => link.grants.end(ttag, complete, digest_matches),
                     }
                 }
-                Event::Terminated(_) => return Err(End::Closed),
+                Event::Terminated(request) => return Err(Cause::from(request).into()),
             }
         }
     }
@@ -136,7 +143,7 @@ where
                 // Data of a refused command is received and dropped.
                 return Ok(());
             }
-            Err(Refusal::Overflow) => return Err(End::Closed),
+            Err(Refusal::Overflow) => return Err(Cause::Overflow.into()),
         };
         let request = Request::new(&self.core, &self.link, permit, sqe);
         if self.link.is_draining() {

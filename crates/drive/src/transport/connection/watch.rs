@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use csd_reactor::{Sleep, sleep};
 
+use super::super::cause::Cause;
 use super::super::link::{Link, Motion};
 use super::super::session::Session;
 use crate::controller::now_ms;
@@ -50,17 +51,20 @@ impl Watch {
         Self { timer, began_ms, looked_ms: began_ms, last, stalled: None }
     }
 
-    /// Returns true when the connection must close. Wakes the task when the next look is due.
-    pub(super) fn is_over(&mut self, link: &Link, cx: &mut Context<'_>) -> bool {
+    /// Returns why the connection must close, when it must. Wakes the task when the next look is due.
+    pub(super) fn over(&mut self, link: &Link, cx: &mut Context<'_>) -> Option<Cause> {
         while Pin::new(&mut self.timer).poll(cx).is_ready() {
             let now = now_ms();
             let patient = Duration::from_millis(now - self.began_ms) < PATIENCE;
-            if (link.auth.is_shut() && !patient) || self.has_stalled(link, now) {
-                return true;
+            if link.auth.is_shut() && !patient {
+                return Some(Cause::Unauthenticated);
+            }
+            if self.has_stalled(link, now) {
+                return Some(Cause::Stalled);
             }
             let session = link.session.borrow();
             if matches!(*session, Session::Unconnected) && !patient {
-                return true;
+                return Some(Cause::NoConnect);
             }
             let mut wait_ms = self.looked_ms + LOOK_MS - now;
             let limit_ms = session.keep_alive_ms();
@@ -68,13 +72,13 @@ impl Watch {
                 let heard = session.association().map_or(0, |one| one.heard_ms.load(Relaxed));
                 let silent_ms = now.saturating_sub(heard);
                 if silent_ms >= limit_ms {
-                    return true;
+                    return Some(Cause::KeepAlive { timeout_ms: limit_ms });
                 }
                 wait_ms = wait_ms.min(limit_ms - silent_ms);
             }
             self.timer = sleep(Duration::from_millis(wait_ms.max(1)));
         }
-        false
+        None
     }
 
     /// Returns true when granted data or answers have not moved for too long, or move too slowly

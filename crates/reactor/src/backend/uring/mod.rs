@@ -20,7 +20,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::backend::poller::{Event, Poller};
 use crate::backend::{Direction, SocketKey, os};
-use crate::file::{Action, FileDone, FileOp, FileThreads};
+use crate::file::{Action, FileDone, FileOp, FileThreads, no_thread};
 use crate::oneshot::Sender;
 use slot::FileSlot;
 
@@ -171,6 +171,9 @@ impl Inner {
             let error = io::Error::from_raw_os_error(-result);
             if is_passing(&error) {
                 self.start(index);
+            } else if error.raw_os_error() == Some(libc::ECANCELED) {
+                // Nothing of ours cancels it: the kernel could start none of its workers for it.
+                self.end(index, Err(no_thread(&error)));
             } else {
                 self.end(index, Err(error));
             }

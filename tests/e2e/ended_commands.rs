@@ -1,0 +1,37 @@
+//! Commands that are ended from outside: what they started ends with them, and leaves no file.
+
+use std::fs;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::support::harness::{Array, alive, finish, signal, wait_until};
+
+/// Returns the processes that this one has started and that still run.
+fn children(pid: u32) -> Vec<u64> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let listed = listed.expect("the kernel lists a process's children");
+    listed.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_characterization_leaves_neither_its_drive_nor_a_file() {
+    for ended_by in [Signal::TERM, Signal::INT, Signal::HUP, Signal::KILL] {
+        let folder = Array::without_drives();
+        fs::create_dir(folder.path("scratch")).unwrap();
+        let long = "characterize --kernels count --size 64M --repeat 20 --dir scratch -o p.toml";
+        let running = folder.spawn(&long.split(' ').collect::<Vec<_>>(), Stdio::null());
+        let pid = running.child.id();
+        let mut drives = Vec::new();
+        wait_until("the drive runs", || {
+            drives = children(pid);
+            !drives.is_empty()
+        });
+        signal(pid, ended_by);
+        assert_ne!(finish(running).code, 0);
+        wait_until("the drive has ended, too", || !drives.iter().any(|drive| alive(*drive)));
+        let left: Vec<_> = fs::read_dir(folder.path("scratch")).unwrap().collect();
+        assert!(left.is_empty(), "{ended_by:?}: {left:?}");
+        assert!(!folder.path("p.toml").exists());
+    }
+}

@@ -1,0 +1,64 @@
+//! Output that cannot be written: exit code 1 and the reason, of every command that prints; a
+//! reader that has gone is no error.
+
+use std::process::{Command, Stdio};
+
+use crate::support::data::small_i32;
+use crate::support::harness::{Array, Done, Running, binary, finish};
+
+/// Runs `csd` with standard output redirected as a shell says.
+fn redirected(array: &Array, arguments: &[&str], to: &str) -> Running {
+    let script = format!("exec \"$0\" \"$@\" > {to}");
+    let words = [&["-c", &script, binary().to_str().unwrap()], arguments].concat();
+    array.spawn_as(Command::new("sh"), &words, Stdio::null())
+}
+
+fn to_full_disk(array: &Array, arguments: &[&str]) -> Done {
+    finish(redirected(array, arguments, "/dev/full"))
+}
+
+#[test]
+fn every_command_that_prints_says_that_its_output_is_lost() {
+    let array = Array::up(2, "128M");
+    let (bytes, _) = small_i32(51, 10_000);
+    array.file("x.bin", &bytes);
+    let url = array.url(0);
+    let lines = "put x.bin x --type i32;put x.bin y --type i32;ls;stat x;scrub x;repair;\
+        run count x --equal 7;run vector-add x y -o sum;run summarize x --on host;get x -;\
+        array status;array reclaim;array rebuild d0;array rebalance;protect x rs:1+1;\
+        drive log;drive status;kv put x.bin k --drive URL;kv ls --drive URL;kv info --drive URL;\
+        kv get k - --drive URL;kv exists k --drive URL;kv gc --drive URL;kv flush --drive URL;\
+        kv rm k --drive URL;program list --drive URL;rm y;secret new;completions bash;--help;\
+        kv --help;--version;array up;array down";
+    for line in lines.split(';') {
+        let line = line.replace("URL", &url);
+        let words: Vec<&str> = line.split(' ').collect();
+        let done = to_full_disk(&array, &words);
+        assert_eq!(done.code, 1, "csd {line}: {}", done.stderr);
+        assert!(done.stderr.contains("No space left on device"), "csd {line}: {}", done.stderr);
+    }
+    array.csd(&["array", "up"]).expect(0, &[]);
+    for line in "ls;stat x;run count x --equal 7;array status;drive status;secret new".split(';') {
+        let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
+        to_full_disk(&array, &words).expect(1, &["No space left on device"]);
+    }
+    // A reader that has gone, as `head` does.
+    let mut command = Command::new(binary());
+    command.current_dir(array.folder.path()).args(["ls"]).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_drive_whose_address_cannot_be_printed_serves_and_says_so() {
+    let array = Array::without_drives();
+    let serve = ["drive", "serve", "--media", "memory", "--size", "128M"];
+    let options = ["--listen", "127.0.0.1:0", "--ready-file", "ready"];
+    let mut running = redirected(&array, &[&serve[..], &options[..]].concat(), "/dev/full");
+    let url = running.serves(&array.path("ready"));
+    array.csd(&["kv", "ls", "--drive", &url]).expect(0, &[]);
+    crate::support::harness::signal(running.child.id(), rustix::process::Signal::TERM);
+    finish(running).expect(1, &["the output is not written: No space left on device"]);
+}
