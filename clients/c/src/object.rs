@@ -83,7 +83,7 @@ pub unsafe extern "C" fn csd_kv_object_delete_wait(
     unsafe { wait_key(ns, key, key_len, Client::delete_object) }
 }
 
-/// Says if a key is that of a piece of an object. What is no key is none.
+/// Says if a key is that of a piece of an object; bytes that are no key are none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn csd_kv_key_is_piece(key: *const c_void, key_len: u8) -> c_int {
     // SAFETY: the caller's bytes, used before this returns.

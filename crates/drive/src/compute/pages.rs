@@ -10,7 +10,7 @@ use super::{CancelToken, Compute, Failure, Report, values_of};
 use crate::page_check::{Differing, Pages, compare};
 
 /// Bytes of a list that are read at once.
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 128 << 10;
 
 impl Compute {
     /// Compares the pages that a task names.

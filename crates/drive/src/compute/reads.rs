@@ -83,8 +83,8 @@ pub(super) async fn plan(
                 let cut = inline.split_at_checked(bytes as usize);
                 let (bytes, rest) = cut.ok_or(Status::INVALID_PROGRAM_DATA)?;
                 for piece in bytes.chunks(INLINE_BYTES) {
-                    reads.push(Read::Inline { bytes: Buffer::from_slice(piece) });
                     yield_now().await;
+                    reads.push(Read::Inline { bytes: Buffer::from_slice(piece) });
                 }
                 inline = rest;
             }

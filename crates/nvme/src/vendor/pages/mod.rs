@@ -10,6 +10,7 @@
 //! Invariants: a list has at least one piece, pieces have at least one byte, and there is a sum
 //! for every page.
 
+mod place;
 mod task;
 
 use csd_buffer::{ITEM, worked};
@@ -18,6 +19,7 @@ use crate::kv::Key;
 use crate::vendor::location::LocationKind;
 use crate::wire::layout;
 
+pub use place::Place;
 pub use task::{Task, TaskRecord};
 
 /// Program identifier (PID).
@@ -184,55 +186,6 @@ impl List {
         worked(ITEM);
         piece.bytes.div_ceil(self.page_bytes) as usize
     }
-
-    /// Returns the piece at a place with the checksums of its pages, and goes on to the next one;
-    /// `None` behind the last.
-    pub fn next(&self, place: &mut Place) -> Option<(Piece, &[u32])> {
-        let piece = *self.pieces.get(place.piece)?;
-        let begin = place.sum;
-        *place = Place { piece: place.piece + 1, sum: begin + self.pages(&piece) };
-        Some((piece, self.sums.get(begin..place.sum)?))
-    }
-
-    /// Returns a piece with the checksums of its pages. Goes through all pieces before it.
-    #[must_use]
-    pub fn piece(&self, number: usize) -> Option<(Piece, &[u32])> {
-        let mut place = Place::default();
-        std::iter::from_fn(|| self.next(&mut place)).nth(number)
-    }
-
-    /// Keeps those pieces, with their checksums, whose bytes lie before `end` and in no other piece
-    /// that is kept: of two that overlap, the one that begins first.
-    pub fn keep_apart(&mut self, end: u64) {
-        let mut order: Vec<usize> = (0..self.pieces.len()).collect();
-        order.sort_by_key(|number| self.pieces[*number].start);
-        let (mut free, mut kept) = (0, vec![false; order.len()]);
-        for number in order {
-            worked(ITEM);
-            let Piece { start, bytes } = self.pieces[number];
-            let behind = start.saturating_add(bytes.into());
-            if start >= free && behind <= end {
-                (free, kept[number]) = (behind, true);
-            }
-        }
-        let (mut place, mut pieces, mut sums) = (Place::default(), Vec::new(), Vec::new());
-        let mut is_kept = kept.into_iter();
-        while let (Some((piece, of_piece)), Some(kept)) = (self.next(&mut place), is_kept.next()) {
-            if kept {
-                pieces.push(piece);
-                sums.extend_from_slice(of_piece);
-            }
-        }
-        (self.pieces, self.sums) = (pieces, sums);
-    }
-}
-
-/// Place in a list, from its first piece on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    piece: usize,
-    /// The piece's first checksum.
-    sum: usize,
 }
 
 /// A list without its checksums: what it is of. The checksum over all is not compared; a drive
@@ -338,30 +291,6 @@ mod tests {
         assert_eq!(list.piece(0), Some((list.pieces[0], &[1, 2, 3][..])));
         assert_eq!(list.piece(1), Some((list.pieces[1], &[0x0102_0304][..])));
         assert_eq!(list.piece(2), None);
-        let mut place = Place::default();
-        assert_eq!(list.next(&mut place), list.piece(0));
-        assert_eq!(list.next(&mut place), list.piece(1));
-        assert_eq!((list.next(&mut place), list.next(&mut place)), (None, None));
-    }
-
-    #[test]
-    fn pieces_that_overlap_or_lie_beyond_the_end_are_left_out() {
-        let piece = |start, bytes| Piece { start, bytes };
-        let pieces = vec![
-            piece(90, 10),
-            piece(20, 5),
-            piece(0, 21),
-            piece(91, 10),
-            piece(30, 60),
-            piece(u64::MAX - 9, 9),
-            piece(30, 1),
-            piece(29, 1),
-        ];
-        let sums = (0..8).collect();
-        let mut list = List { pieces, sums, ..sample() };
-        list.keep_apart(100);
-        let apart = vec![piece(90, 10), piece(0, 21), piece(30, 60), piece(29, 1)];
-        assert_eq!((list.pieces, list.sums), (apart, vec![0, 2, 4, 7]));
     }
 
     #[test]
