@@ -15,7 +15,7 @@ use csd_reactor::random_bytes;
 use super::Found;
 use super::claim::{self, Claimed};
 use super::entry::{Entry, State};
-use crate::array::{Array, membership};
+use crate::array::{Array, DriveIndex, membership};
 use crate::error::{Error, NameError};
 
 /// Distance of the new epoch from the highest one that can be read: more than the number of changes
@@ -103,6 +103,25 @@ async fn write(array: &Array, key: &Key, mut entry: Entry, found: &Found) -> Res
     }
     claim::release(array, &entry.name, entry.epoch..=entry.epoch).await;
     Ok(entry)
+}
+
+/// Returns the highest entry that can be read of each name of which too few copies are sound, with
+/// the drives that have such copies.
+///
+/// # Errors
+/// When too few drives answer.
+pub async fn damaged_entries(array: &Array) -> Result<Vec<(Entry, Vec<DriveIndex>)>, Error> {
+    let mut entries = Vec::new();
+    for key in super::keys_of_all(array).await? {
+        let (found, _) = super::look(array, &key).await;
+        let best = found.readable().max_by_key(|entry| entry.epoch);
+        let Some(best) = best.filter(|_| !found.is_enough(array)) else { continue };
+        let sound = found.answers.iter().filter(|(_, entry)| entry.is_some());
+        let kept = found.damaged.iter().filter(|copy| copy.kept.is_some());
+        let drives = sound.map(|(drive, _)| *drive).chain(kept.map(|copy| copy.drive)).collect();
+        entries.push((best.clone(), drives));
+    }
+    Ok(entries)
 }
 
 /// Deletes all copies under a key of which none can be read, so that nobody can tell the name.
