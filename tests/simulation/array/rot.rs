@@ -14,7 +14,7 @@ use super::host::{Known, Shared};
 use super::medium::AtRest;
 use super::{DRIVES, Lane};
 
-/// Flipped bits by kind, and what hosts mended.
+/// Flipped bits by kind, and copies that hosts mended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rot {
     pub entries: u64,
@@ -57,7 +57,7 @@ fn keys(medium: &AtRest) -> impl Iterator<Item = &Key> {
     [&[KEY_PREFIX][..], b"\x07"].into_iter().flat_map(|prefix| medium.keys(prefix))
 }
 
-/// Returns what is damaged on the media.
+/// Returns the damaged copies and records on the media.
 pub fn damaged(media: &[AtRest]) -> Vec<String> {
     let of = |(drive, medium): (usize, &AtRest)| -> Vec<String> {
         let damaged = keys(medium).filter(|key| !is_sound(medium, key));
@@ -155,7 +155,7 @@ pub async fn mend(array: &Array, known: &Known) -> bool {
     let Ok(found) = found else { return false };
     known.borrow_mut().mends_open -= 1;
     known.borrow_mut().mended += found.bad.iter().filter(|bad| bad.repaired).count() as u64;
-    // A claim of which nobody can tell whose it is stays until the next writer of its name.
+    // A claim of an unknown name stays until the next writer of that name.
     found.trouble.is_empty()
         && found.bad.iter().all(|bad| bad.repaired || bad.cause == Cause::Claim)
 }

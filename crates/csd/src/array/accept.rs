@@ -25,7 +25,7 @@ pub(super) fn votes(
     let plan = Plan::new(&Local::load(path)?.file);
     let mut drives = Vec::new();
     loop {
-        // Each that has its vote back knows more than nobody for the next one.
+        // Each that has its vote back is a witness for the next one.
         let names = names.to_vec();
         let next = with_plan(&plan, context.options()?, async move |array: &Array| {
             let without = wanted(array, &names)?.into_iter();

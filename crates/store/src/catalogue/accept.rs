@@ -1,8 +1,8 @@
 //! The way out for a name of which too few copies are sound: its highest copy that can be read, or
 //! a tombstone, is written as the newest entry, because a user has said so.
 //!
-//! Every drive must be up and vote, so that each has told what it knows, and none can come back with
-//! a later entry. The new entry's epoch is far above all that can be read: what the damaged copies
+//! Every drive must be up and vote, so that all entries are known, and none can come back with a later
+//! one. The new entry's epoch is far above all that can be read: what the damaged copies
 //! held had a lower one. It is claimed as any other epoch, so of two hosts one wins.
 //!
 //! No host may write the name meanwhile, which the caller ensures: a writer that was cut off before
@@ -22,7 +22,7 @@ use crate::error::{Error, NameError};
 /// of a name that all copies on all drives could have lost.
 const LEAP: u64 = 1 << 20;
 
-/// Reads all copies of a name that is to be accepted or dropped.
+/// Reads all copies of a name, before it is accepted or dropped.
 ///
 /// # Errors
 /// If a drive is down, has no vote or fails; [`Error::Input`] if enough copies are sound.
@@ -124,7 +124,7 @@ pub async fn damaged_entries(array: &Array) -> Result<Vec<(Entry, Vec<DriveIndex
     Ok(entries)
 }
 
-/// Deletes all copies under a key of which none can be read, so that nobody can tell the name.
+/// Deletes all copies under a key of which none can be read: no drive tells the name.
 ///
 /// # Errors
 /// As [`write_over`]; [`Error::Input`] if a copy tells the name.

@@ -117,7 +117,7 @@ fn parse(value: &[u8], key: &Key) -> EntryCopy {
 }
 
 /// Sets a drive's copy aside, or stores one that says that the drive knows nothing of the name.
-/// Nobody else may write the name to this drive meanwhile.
+/// No other host may write the name to this drive meanwhile.
 ///
 /// # Errors
 /// A failed command.

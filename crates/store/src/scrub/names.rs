@@ -25,8 +25,8 @@ pub struct Names {
     pub copies: u64,
     /// Number of claims of epochs and units, of lives and of rosters that were read.
     pub records: u64,
-    /// What is damaged. [`Bad::object`] is empty for lives and rosters, and for a claim of which
-    /// nobody can tell whose it is; it is the key for a name that no copy tells.
+    /// Damaged copies and records. [`Bad::object`] is empty for claims, lives and rosters; it is the
+    /// key for a name that no copy tells.
     pub bad: Vec<Bad>,
     /// Reasons why something could not be mended, in words.
     pub trouble: Vec<String>,
@@ -45,7 +45,7 @@ pub async fn names(array: &Array, of: &[String], mends: bool) -> Result<Names, E
             look.name(&key, "").await?;
         }
         for drive in array.voters() {
-            // A drive that is lost keeps nobody from reading the others.
+            // The others are read although a drive is lost.
             let done = look.claims(&drive).await;
             look.note(done);
             let done = look.units(&drive).await;
@@ -84,7 +84,7 @@ impl Look<'_> {
         }
     }
 
-    /// Notes whether a bad one was mended. One that was not keeps nobody from the others.
+    /// Notes whether a bad one was mended. The others go on if one was not.
     fn mended(&mut self, at: usize, mended: Result<bool, Error>) {
         match mended {
             Ok(is_mended) => self.found.bad[at].repaired = is_mended,
