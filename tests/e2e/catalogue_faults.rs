@@ -54,8 +54,9 @@ fn a_damaged_copy_of_an_entry_fails_no_command_and_is_mended() {
     on_objects(&array, 1, async |kv: &Kv| {
         kv.store(&catalogue::key("x"), vec![Buffer::zeroed(40)], 0).await.unwrap();
     });
-    assert_eq!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout, b"seven");
-    assert!(array.csd(&["ls"]).expect(0, &[]).text().contains('x'));
+    let words = ["drive d1: its copy of name \"x\" is damaged"];
+    assert_eq!(array.csd(&["get", "x", "-"]).expect(4, &words).stdout, b"seven");
+    assert!(array.csd(&["ls"]).expect(4, &words).text().contains('x'));
     let rebuilt = array.csd(&["array", "rebuild", "d1", "--json"]).expect(0, &[]).json();
     assert_eq!(rebuilt["result"]["drives"][0]["stored"], 1);
     on_objects(&array, 1, async |kv: &Kv| {

@@ -1,5 +1,5 @@
-//! Soak: drives are killed, emptied, replaced and damaged while objects are written and read. In
-//! the end every object has its bytes, and a scrub finds nothing.
+//! Soak: drives are killed, emptied, replaced and damaged, also in their copies of names, while
+//! objects are written and read. In the end every object has its bytes, and a scrub finds nothing.
 //!
 //! One round of each fault by default; `make soak MINUTES=10` goes on for that time.
 
@@ -82,12 +82,29 @@ fn flip(array: &Array, drive: usize, objects: &BTreeMap<&str, Vec<u8>>) -> usize
     flipped
 }
 
+/// Flips a bit in every copy of a name, claim and roster that is found on a drive's medium; returns
+/// their number.
+fn rot(array: &Array, drive: usize, draws: &mut impl Iterator<Item = u64>) -> usize {
+    let path = medium(array, drive);
+    let bytes = fs::read(&path).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let mut flipped = 0;
+    for (place, found) in bytes.chunks(64).enumerate() {
+        if found.starts_with(b"CSDC") || found.starts_with(b"CSDR") {
+            let at = usize::try_from(draws.next().unwrap() % 64).unwrap();
+            file.write_all_at(&[found[at] ^ 2], (place * 64 + at) as u64).unwrap();
+            flipped += 1;
+        }
+    }
+    flipped
+}
+
 /// Does one fault, and brings all drives back.
 fn fault(array: &Array, round: u64, objects: &BTreeMap<&str, Vec<u8>>) -> &'static str {
-    let mut draws = numbers(round, 1);
+    let mut draws = numbers(round, 1 << 20);
     let drive = usize::try_from(draws.next().unwrap() % DRIVES as u64).unwrap();
     let name = format!("d{drive}");
-    let what = match round % 4 {
+    let what = match round % 5 {
         0 => {
             array.kill(drive);
             array.kill((drive + 1) % DRIVES);
@@ -103,6 +120,11 @@ fn fault(array: &Array, round: u64, objects: &BTreeMap<&str, Vec<u8>>) -> &'stat
             array.kill(drive);
             assert!(flip(array, drive, objects) > 0, "{name} has no data");
             "bits of a medium were flipped"
+        }
+        3 => {
+            array.stop(drive);
+            assert!(rot(array, drive, &mut draws) > 0, "{name} has no names");
+            "bits of names on a medium were flipped"
         }
         _ => {
             let before = medium(array, drive);
@@ -130,7 +152,7 @@ fn objects_survive_kills_replacements_and_flips_under_load() {
     }
     let (begin, limit) = (Instant::now(), Duration::from_secs(60 * minutes));
     let mut round = 0;
-    while round < 4 || begin.elapsed() < limit {
+    while round < 5 || begin.elapsed() < limit {
         let is_over = AtomicBool::new(false);
         let (what, puts) = std::thread::scope(|scope| {
             let load = scope.spawn(|| load(&array, &objects, &is_over));

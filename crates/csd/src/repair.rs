@@ -9,7 +9,7 @@ use csd_store::repair::{self, Limits, Missing, Repaired};
 use csd_store::scrub::{self, Names};
 use serde_json::{Value, json};
 
-use crate::array::votes;
+use crate::array::{advised, votes};
 use crate::cli::repair::{On, Repair};
 use crate::context::Context;
 use crate::progress::Bar;
@@ -24,7 +24,8 @@ pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Fail
     let names = options.names.clone();
     let (given, of_names) = context.with_array_to_write(async move |array: &Array| {
         let given = votes(array).await?;
-        Ok((given, scrub::names(array, &names, true).await?))
+        let of_names = scrub::names(array, &names, true).await;
+        Ok((given, of_names.map_err(|error| advised(array, error.into()))?))
     })?;
     let bar = Bar::new(context, "repair", None);
     let (total, progress) = (bar.total(), bar.progress.clone());
@@ -48,6 +49,10 @@ pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Fail
         return Err(Failure { detail: result, ..Failure::run(message) });
     }
     let mut report = Report::new(text(&found, &of_names, &given.rebuilt), result);
+    let left = of_names.bad.iter().filter(|bad| !bad.repaired).count();
+    if left > 0 {
+        report.warn(format!("{left} damaged copies of names or records could not be mended"));
+    }
     let warnings = warnings(&found).into_iter().chain(given.warnings);
     warnings.chain(of_names.trouble).for_each(|warning| report.warn(warning));
     Ok(report)

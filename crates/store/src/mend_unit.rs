@@ -14,7 +14,7 @@ use crate::extent::{self, GRACE, claim_value, unit_key};
 use crate::object::Listed;
 
 /// Mends the damaged claim of a unit; `listed` was read after the claim was found damaged. Returns
-/// false if nobody can tell whose the unit is now.
+/// false if it is not known whose the unit is now.
 ///
 /// # Errors
 /// A failed command.

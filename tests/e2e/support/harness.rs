@@ -131,10 +131,19 @@ impl Array {
 
     /// Kills a drive, as a power cut of its machine would, and waits for its end.
     pub(crate) fn kill(&self, drive: usize) {
+        self.end(drive, Signal::KILL);
+    }
+
+    /// Stops a drive, which makes everything that it has stored durable, and waits for its end.
+    pub(crate) fn stop(&self, drive: usize) {
+        self.end(drive, Signal::TERM);
+    }
+
+    fn end(&self, drive: usize, by: Signal) {
         let drive = &self.drives()[drive];
         let pid = drive["pid"].as_u64().unwrap();
         let address = address_of(drive["url"].as_str().unwrap());
-        signal(u32::try_from(pid).unwrap(), Signal::KILL);
+        signal(u32::try_from(pid).unwrap(), by);
         wait_until("the drive is dead", || !alive(pid));
         // The kernel may close a ring's sockets after the process has ended.
         let refuses = || TcpStream::connect(address).is_err();

@@ -13,7 +13,7 @@ use super::history::{CHUNK_BYTES, Told, bytes_of};
 use super::host::{Shared, name_of, put};
 use super::medium::AtRest;
 use super::pieces::{Place, Sound, of_none};
-use super::{DRIVES, Lane, NAMES};
+use super::{DRIVES, Lane, NAMES, rot};
 
 /// Copies of entries on all media, by key.
 type Copies = BTreeMap<Key, Vec<Entry>>;
@@ -45,7 +45,12 @@ pub fn compare(answers: &[Told], is_repaired: bool, known: &mut Shared) {
             wrong.push(format!("{}: the media lack pieces after the last repair", name_of(name)));
         }
     }
-    wrong.extend(lacking_copies(&copies, known));
+    if !known.was_mend_cut() {
+        wrong.extend(lacking_copies(&copies, known));
+    }
+    if known.mending {
+        wrong.extend(rot::damaged(&media));
+    }
     let exists = newest.into_values().filter(|entry| entry.state != State::Deleted);
     let ids: BTreeSet<ObjectId> = exists.flat_map(Entry::ids).collect();
     for (drive, medium) in media.iter().enumerate() {

@@ -4,6 +4,7 @@ use csd_kvlog::media::Losses;
 
 use super::flips::Flips;
 use super::host::Shared;
+use super::rot::Rot;
 
 /// Faults of each kind that happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,7 @@ pub struct Faults {
     pub moved: u64,
     pub fetched: u64,
     pub flips: Flips,
+    pub rot: Rot,
     pub by_drives: u64,
     pub listed: u64,
     pub degraded: u64,
@@ -51,6 +53,7 @@ impl Faults {
         self.moved += other.moved;
         self.fetched += other.fetched;
         self.flips.add(other.flips);
+        self.rot.add(other.rot);
         self.by_drives += other.by_drives;
         self.listed += other.listed;
         self.degraded += other.degraded;
@@ -67,6 +70,7 @@ impl Faults {
         (self.moved, self.fetched) = (known.moved, known.fetched);
         self.by_drives = known.by_drives;
         self.listed = known.listed;
+        self.rot.mended = known.mended;
     }
 
     /// Returns the number of the rarest kind, but for those that are rare.
@@ -86,6 +90,7 @@ impl Faults {
             self.fetched,
             // Few objects are protected and on blocks.
             2 * self.flips.fewest(),
+            2 * self.rot.fewest(),
             self.by_drives,
             self.listed,
             self.degraded,

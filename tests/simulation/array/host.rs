@@ -24,7 +24,7 @@ use csd_store::source::Source;
 
 use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
 use super::medium::AtRest;
-use super::{DRIVES, Lane, NAMES, address, at_rest, rebalance, repair};
+use super::{DRIVES, Lane, NAMES, address, at_rest, rebalance, repair, rot};
 
 /// State that the lane, its hosts and the warden share.
 #[derive(Default)]
@@ -38,6 +38,11 @@ pub struct Shared {
     pub found_by_two: u64,
     /// Names that could not be looked up meanwhile.
     pub unfound: Vec<usize>,
+    /// True if hosts mend the catalogue.
+    pub mending: bool,
+    /// Copies of names and records that they have mended, and mends that have not ended.
+    pub mended: u64,
+    pub mends_open: u64,
     /// True when the hosts shall end.
     pub stopping: bool,
     /// By drive: the disk, and the number of the medium, a new one whenever it was emptied or put
@@ -104,6 +109,9 @@ pub async fn work(host: usize, plan: Plan, guards: Guards, known: Known) {
         note_votes(&array, media, &known).await;
         for _ in 0..1 + random_u64() % 5 {
             operate(host, &array, &known).await;
+            if known.borrow().mending && random_u64().is_multiple_of(4) {
+                rot::mend(&array, &known).await;
+            }
             sleep(Duration::from_millis(random_u64() % 100)).await;
         }
         drop(array);
@@ -177,6 +185,9 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
     let array = Array::connect_with(&plan, &options(), guards).await;
     note_votes(&array, media, &known).await;
     if !array.down().is_empty() {
+        return false;
+    }
+    if known.borrow().mending && !rot::mend(&array, &known).await {
         return false;
     }
     if repair::hides_nothing(guards) && !repair::all(&array, &known).await {

@@ -4,9 +4,9 @@
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
 //! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
 //! all, and of two drives, which encode for the hosts; crashes of hosts at any step; chunks
-//! replaced by other bytes; bits that flip at rest, in pieces while all this goes on
-//! (`flips_at_work.rs`), and at last in all that is stored (`flips.rs`). At most three drives are
-//! out of a host's reach or have forgotten something, as the quorums of six allow.
+//! replaced by other bytes; bits that flip at rest, in pieces (`flips_at_work.rs`) and in the
+//! catalogue (`rot.rs`) while all this goes on, and at last in all that is stored (`flips.rs`). At
+//! most three drives are out of a host's reach or have forgotten something, as six allow.
 //!
 //! Rules: no host gets the answer that an object is missing, there, or of other bytes than its
 //! put's, unless a change that was asked allows it; wrong bytes reach no reader; no drive's epoch
@@ -16,9 +16,8 @@
 //! every piece of a protected object with its digest is the scalar code's; an object with enough
 //! such pieces was read, and no other one; no piece belongs to no object (`at_rest.rs`).
 //!
-//! The lane reads what media hold from the simulated media themselves, by the documented format
-//! (`medium.rs`), and not through the drives under test: what a drive has only in memory, or its
-//! disk only in its cache, does not count.
+//! The lane reads the simulated media themselves, by the documented format (`medium.rs`): what a
+//! drive has only in memory, or its disk only in its cache, does not count.
 
 mod at_rest;
 mod claims;
@@ -42,6 +41,7 @@ mod rebalance;
 mod removal;
 mod repair;
 mod replaced;
+mod rot;
 mod slow;
 mod stalled;
 mod steps;
@@ -146,10 +146,10 @@ impl Lane {
         let warden = world.machine("warden", ip(30), 1);
         let repairing = repair::hides_nothing(guards) && !seed.is_multiple_of(3);
         let disks = drives.iter().map(|drive| Arc::clone(&drive.disk)).collect();
-        let known = Shared { disks, media: [1; DRIVES], repairing, ..Shared::default() };
+        let mending = guards == GUARDED;
+        let known = Shared { disks, media: [1; DRIVES], repairing, mending, ..Shared::default() };
         let known = Rc::new(RefCell::new(known));
-        let (isolating, forgetting) = (seed % 2 == 1, seed % 4 == 2);
-        let faults = Faults::default();
+        let (isolating, forgetting, faults) = (seed % 2 == 1, seed % 4 == 2, Faults::default());
         Self { world, guards, isolating, forgetting, drives, hosts, warden, known, faults }
     }
 
@@ -316,6 +316,7 @@ impl Lane {
             if self.draw(0..3) == 0 {
                 self.flip_at_work();
             }
+            self.rot_at_work();
             self.fault();
         }
         self.known.borrow_mut().stopping = true;

@@ -249,7 +249,6 @@ impl Run {
             }
             let sealed = object::list(&array).await.expect("lists").sealed;
             let repaired = repair::repair(&array, &sealed, &no_limits(repair::On::default())).await;
-            let repaired = repaired;
             assert!(repaired.is_whole(), "{repaired:?}");
             count
         });

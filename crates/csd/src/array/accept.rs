@@ -25,7 +25,7 @@ pub(super) fn votes(
     let plan = Plan::new(&Local::load(path)?.file);
     let mut drives = Vec::new();
     loop {
-        // Each that has its vote back knows more than nobody for the next one.
+        // Each that has its vote back is a witness for the next one.
         let names = names.to_vec();
         let next = with_plan(&plan, context.options()?, async move |array: &Array| {
             let without = wanted(array, &names)?.into_iter();
@@ -60,11 +60,11 @@ pub(super) fn names(names: &[String], context: &Context) -> Result<Report, Failu
         |entry: &Entry| format!("{}: accepted: {}\n", entry.name, catalogue::in_words(entry));
     let text: String = accepted.iter().map(line).collect();
     let accepted = accepted.iter().map(|entry| json!({ "name": entry.name, "epoch": entry.epoch }));
-    Ok(Report::new(text, json!({ "accepted": accepted.collect::<Vec<Value>>() })))
+    Ok(Report::new(text, json!({ "drives": [], "accepted": accepted.collect::<Vec<Value>>() })))
 }
 
 /// Adds to a failure of a rebuild what the drives that vote could go on with, if they are too few.
-pub(super) fn advised(array: &Array, failure: Failure) -> Failure {
+pub(crate) fn advised(array: &Array, failure: Failure) -> Failure {
     let (voters, slots) = (array.voters(), array.slots());
     let without = slots.iter().filter(|slot| slot.drive().is_ok() && slot.vote().is_err()).count();
     if voters.is_empty() || without == 0 || voters.len() >= array.quorum().witnesses() {

@@ -37,6 +37,7 @@ use csd_store::array::{ArrayFile, ArrayFolder};
 
 use crate::report::Failure;
 
+pub(crate) use accept::advised;
 pub(crate) use add::add;
 pub(crate) use down::down;
 pub(crate) use rebalance::rebalance;

@@ -15,7 +15,7 @@ use csd_store::repair;
 use serde_json::json;
 
 use super::lock::{Lock, Writers};
-use super::replace::{refuse_losses, shown, stop};
+use super::replace::{refuse_losses, refuse_losses_of_damaged, shown, stop};
 use super::{Local, add, peers, rebalance};
 use crate::cli;
 use crate::context::{Context, with_plan};
@@ -98,6 +98,9 @@ impl Leaving {
         let mut held = object::list(array).await?.sealed;
         held.retain(|entry| self.holds(entry));
         self.check(array, &held, rest.size()).await?;
+        if !self.lossy {
+            refuse_losses_of_damaged(array, &self.name, self.place).await?;
+        }
         let limits = Limits { bytes_per_s: self.rate, stop: stop_flag(), total, progress };
         let moved = object::rebalance(array, &held, &rest.voting(), &limits).await;
         if let Some((name, why)) = moved.failed.first().filter(|_| !self.lossy) {

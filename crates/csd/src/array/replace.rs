@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use csd_store::array::{Array, DriveIndex, DriveRecord, Plan};
-use csd_store::catalogue::rebuild;
+use csd_store::catalogue::{self, Entry, rebuild};
+use csd_store::object::Progress;
 use csd_store::repair::{self as pieces, HandedOver, Limits};
 use csd_store::{Options, object};
 use serde_json::{Value, json};
@@ -131,6 +132,12 @@ fn take_over(
     let before = local.file.drives[index].clone();
     let place = local.file.place(index);
     let source = source(local, index, context)?;
+    if !options.lossy {
+        let (drive, plan) = (options.drive.clone(), Plan::new(&local.file));
+        with_plan(&plan, context.options()?, async move |array: &Array| {
+            refuse_losses_of_damaged(array, &drive, place).await
+        })?;
+    }
     if source.is_none() && !options.lossy {
         check_objects(options, local, place, context)?;
     }
@@ -243,6 +250,26 @@ fn check_objects(
         }
     })?;
     refuse_losses(&options.drive, names)
+}
+
+/// Refuses to go on without a drive if a name of which too few copies are sound would lose its last
+/// copy that can be read by that, or bytes of the object that this copy tells.
+pub(super) async fn refuse_losses_of_damaged(
+    array: &Array,
+    drive: &str,
+    place: DriveIndex,
+) -> Result<(), Failure> {
+    let damaged = catalogue::damaged_entries(array).await?;
+    let entries: Vec<Entry> = damaged.iter().map(|(entry, _)| entry.clone()).collect();
+    let (on, bytes_per_s, progress) = (pieces::On::default(), None, Progress::none());
+    let limits = Limits { on, bytes_per_s, stop: stop_flag(), total: Rc::new(|_| {}), progress };
+    let mut names = pieces::endangered(array, &entries, place, &limits).await;
+    for (entry, drives) in damaged {
+        if drives == [place] && !names.contains(&entry.name) {
+            names.push(entry.name);
+        }
+    }
+    refuse_losses(drive, names)
 }
 
 /// Refuses to go on without a drive if objects would lose bytes by that.

@@ -26,7 +26,7 @@ pub(crate) struct Scrub {
     #[arg(long)]
     pub(crate) deep: bool,
     /// Also rebuild bad pieces of protected objects from others, as `csd repair` does, and damaged
-    /// page checksums of all objects
+    /// page checksums of all objects, and mend damaged copies of names
     #[arg(long)]
     pub(crate) repair: bool,
     /// Bytes that each drive reads in a second, such as 50M [default: no limit]

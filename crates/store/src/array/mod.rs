@@ -5,6 +5,7 @@
 //! its place in the array file, whether it is up or down; a connection is one life of its drive.
 
 mod array_folder;
+mod damage;
 mod drive;
 mod drive_index;
 mod drive_record;
@@ -337,17 +338,6 @@ impl Array {
                 }
             })
             .collect()
-    }
-
-    /// Notes damage of the catalogue that a reader has met.
-    pub(crate) fn note_damage(&self, words: String) {
-        self.damage.borrow_mut().insert(words);
-    }
-
-    /// Returns the damage of the catalogue that was met so far, each with what to do about it.
-    #[must_use]
-    pub fn damage_met(&self) -> Vec<String> {
-        self.damage.borrow().iter().cloned().collect()
     }
 
     /// Checks that a majority is up and votes, which writers need.

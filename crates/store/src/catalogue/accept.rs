@@ -1,8 +1,8 @@
 //! The way out for a name of which too few copies are sound: its highest copy that can be read, or
 //! a tombstone, is written as the newest entry, because a user has said so.
 //!
-//! Every drive must be up and vote, so that each has told what it knows, and none can come back with
-//! a later entry. The new entry's epoch is far above all that can be read: what the damaged copies
+//! Every drive must be up and vote, so that all entries are known, and none can come back with a later
+//! one. The new entry's epoch is far above all that can be read: what the damaged copies
 //! held had a lower one. It is claimed as any other epoch, so of two hosts one wins.
 //!
 //! No host may write the name meanwhile, which the caller ensures: a writer that was cut off before
@@ -15,14 +15,14 @@ use csd_reactor::random_bytes;
 use super::Found;
 use super::claim::{self, Claimed};
 use super::entry::{Entry, State};
-use crate::array::{Array, membership};
+use crate::array::{Array, DriveIndex, membership};
 use crate::error::{Error, NameError};
 
 /// Distance of the new epoch from the highest one that can be read: more than the number of changes
 /// of a name that all copies on all drives could have lost.
 const LEAP: u64 = 1 << 20;
 
-/// Reads all copies of a name that is to be accepted or dropped.
+/// Reads all copies of a name, before it is accepted or dropped.
 ///
 /// # Errors
 /// If a drive is down, has no vote or fails; [`Error::Input`] if enough copies are sound.
@@ -105,7 +105,26 @@ async fn write(array: &Array, key: &Key, mut entry: Entry, found: &Found) -> Res
     Ok(entry)
 }
 
-/// Deletes all copies under a key of which none can be read, so that nobody can tell the name.
+/// Returns the highest entry that can be read of each name of which too few copies are sound, with
+/// the drives that have such copies.
+///
+/// # Errors
+/// When too few drives answer.
+pub async fn damaged_entries(array: &Array) -> Result<Vec<(Entry, Vec<DriveIndex>)>, Error> {
+    let mut entries = Vec::new();
+    for key in super::keys_of_all(array).await? {
+        let (found, _) = super::look(array, &key).await;
+        let best = found.readable().max_by_key(|entry| entry.epoch);
+        let Some(best) = best.filter(|_| !found.is_enough(array)) else { continue };
+        let sound = found.answers.iter().filter(|(_, entry)| entry.is_some());
+        let kept = found.damaged.iter().filter(|copy| copy.kept.is_some());
+        let drives = sound.map(|(drive, _)| *drive).chain(kept.map(|copy| copy.drive)).collect();
+        entries.push((best.clone(), drives));
+    }
+    Ok(entries)
+}
+
+/// Deletes all copies under a key of which none can be read: no drive tells the name.
 ///
 /// # Errors
 /// As [`write_over`]; [`Error::Input`] if a copy tells the name.

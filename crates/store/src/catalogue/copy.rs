@@ -2,12 +2,13 @@
 //!
 //! A copy is set aside on a drive that takes the place of another one while too few copies of its
 //! name are sound: "no such key" and an older entry would be answers that count. What the drive
-//! held is kept inside. `docs/internals/golden/catalogue/README.md` specifies the format.
+//! held is kept inside. `docs/internals/contracts.md` specifies the format.
 
 use csd_nvme::kv::{Key, VERSION_OFFSET};
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
+use super::claim::on_all;
 use super::entry::{self, Entry, State};
 use super::{ENTRY_BYTES, Found};
 use crate::array::{Array, Drive, DriveIndex};
@@ -63,6 +64,23 @@ impl Damaged {
     }
 }
 
+/// Reads every drive's copy of the entry under `key`. Returns the answers, however few, and the
+/// error of one of the drives that failed.
+pub async fn look(array: &Array, key: &Key) -> (Found, Option<Error>) {
+    let key = *key;
+    let answers = on_all(array, move |drive| async move { read(&drive, &key).await });
+    let (mut found, mut failed) = (Found { answers: Vec::new(), damaged: Vec::new() }, None);
+    for answer in answers {
+        match answer.await {
+            (drive, Ok(EntryCopy::None)) => found.answers.push((drive.index, None)),
+            (drive, Ok(EntryCopy::Sound(entry))) => found.answers.push((drive.index, Some(*entry))),
+            (drive, Ok(EntryCopy::Damaged(copy))) => found.damaged.push(copy.on(drive.index)),
+            (_, Err(error)) => failed = Some(error),
+        }
+    }
+    (found, failed)
+}
+
 /// Reads a drive's copy of the entry under `key`.
 ///
 /// # Errors
@@ -99,7 +117,7 @@ fn parse(value: &[u8], key: &Key) -> EntryCopy {
 }
 
 /// Sets a drive's copy aside, or stores one that says that the drive knows nothing of the name.
-/// Nobody else may write the name to this drive meanwhile.
+/// No other host may write the name to this drive meanwhile.
 ///
 /// # Errors
 /// A failed command.

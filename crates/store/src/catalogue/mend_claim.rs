@@ -18,7 +18,7 @@ const NEAR: u64 = 64;
 const CHANGES: usize = 4;
 
 /// Mends a damaged claim on one drive; `names` are all names with the epochs of their entries.
-/// Returns false if nobody can tell the name, whose next writer does it.
+/// Returns false if no drive tells the name, whose next writer does it.
 ///
 /// # Errors
 /// Those of a writer, or a failed command.

@@ -51,10 +51,10 @@ use copy::EntryCopy;
 pub use entry::are_protected;
 pub(crate) use holders::needed as holders_needed;
 
-pub use accept::{accept, forget, write_over};
+pub use accept::{accept, damaged_entries, forget, write_over};
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub(crate) use claim::{keys as claim_keys, read_one as read_claim};
-pub use copy::{DamagedCopy, in_words, key_in_words, key_of_words};
+pub use copy::{DamagedCopy, in_words, key_in_words, key_of_words, look};
 pub use entry::{
     Entry, Extents, KEY_PREFIX, Malformed, Missing, NAME_BYTES_MAX, ObjectId, On, PIECES_MAX,
     Parity, Placement, Protection, State, key,
@@ -106,7 +106,16 @@ impl Found {
 /// the reason, else the error of one of the others.
 pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
     array.require(1)?;
-    let (found, failed) = look(array, key).await;
+    judge(array, key, name, look(array, key).await)
+}
+
+/// Returns answers that suffice for a reader, and notes the damaged copies among them.
+fn judge(
+    array: &Array,
+    key: &Key,
+    name: &str,
+    (found, failed): (Found, Option<Error>),
+) -> Result<Found, Error> {
     let needed = found.needed(array);
     if found.answers.len() < needed {
         return Err(match failed {
@@ -123,23 +132,6 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
             .note_damage(format!("drive {drive}: its copy of name {given:?} is damaged: {advice}"));
     }
     Ok(found)
-}
-
-/// Reads every drive's copy of the entry under `key`. Returns the answers, however few, and the
-/// error of one of the drives that failed.
-pub async fn look(array: &Array, key: &Key) -> (Found, Option<Error>) {
-    let key = *key;
-    let answers = on_all(array, move |drive| async move { copy::read(&drive, &key).await });
-    let (mut found, mut failed) = (Found { answers: Vec::new(), damaged: Vec::new() }, None);
-    for answer in answers {
-        match answer.await {
-            (drive, Ok(EntryCopy::None)) => found.answers.push((drive.index, None)),
-            (drive, Ok(EntryCopy::Sound(entry))) => found.answers.push((drive.index, Some(*entry))),
-            (drive, Ok(EntryCopy::Damaged(copy))) => found.damaged.push(copy.on(drive.index)),
-            (_, Err(error)) => failed = Some(error),
-        }
-    }
-    (found, failed)
 }
 
 /// Returns the entry under `key` on one drive.
@@ -233,16 +225,20 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
 
 /// Reads an entry for a writer, whose drives all must take the next one: mends damaged copies.
 async fn read_mended(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
-    let (found, _) = look(array, key).await;
-    if let Some(newest) = found.newest().filter(|_| found.is_enough(array)) {
-        for copy in &found.damaged {
+    array.require(1)?;
+    let mut seen = look(array, key).await;
+    if let Some(newest) = seen.0.newest().filter(|_| seen.0.is_enough(array)).cloned()
+        && !seen.0.damaged.is_empty()
+    {
+        for copy in &seen.0.damaged {
             if let Ok(drive) = array.drive(copy.drive) {
-                // What cannot be mended is said by the read below.
-                let _refused = mend::put_back(drive, key, newest).await;
+                // What cannot be mended is still damaged below.
+                let _refused = mend::put_back(drive, key, &newest).await;
             }
         }
+        seen = look(array, key).await;
     }
-    read(array, key, name).await
+    judge(array, key, name, seen)
 }
 
 /// Makes `entry` the newest of its name, whose state is `ground`, and sets its epoch. Returns

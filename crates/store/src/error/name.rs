@@ -43,7 +43,7 @@ pub enum NameError {
         /// Drives that are down, each with its reason.
         down: Vec<String>,
     },
-    /// Too few copies of the name's entry are sound, so nobody can tell what it stands for.
+    /// Too few copies of the name's entry are sound to know its newest entry.
     #[error("{}", damaged(.name, .best.as_deref(), (*.sound, *.needed), .drives, .down))]
     Damaged {
         /// The name, or its key in hexadecimal digits if no copy tells the name.

@@ -9,7 +9,7 @@ use csd_nvme::kv::Key;
 
 use super::{Bad, Cause};
 use crate::array::membership::{self, RecordKind};
-use crate::array::{Array, DriveIndex};
+use crate::array::{Array, Drive, DriveIndex};
 use crate::catalogue;
 use crate::error::{DriveError, Error};
 use crate::extent;
@@ -25,8 +25,8 @@ pub struct Names {
     pub copies: u64,
     /// Number of claims of epochs and units, of lives and of rosters that were read.
     pub records: u64,
-    /// What is damaged. [`Bad::object`] is empty for lives and rosters, and for a claim of which
-    /// nobody can tell whose it is; it is the key for a name that no copy tells.
+    /// Damaged copies and records. [`Bad::object`] is empty for claims, lives and rosters; it is the
+    /// key for a name that no copy tells.
     pub bad: Vec<Bad>,
     /// Reasons why something could not be mended, in words.
     pub trouble: Vec<String>,
@@ -37,16 +37,22 @@ pub struct Names {
 /// [`Array::damage_met`].
 ///
 /// # Errors
-/// When too few drives answer, or one fails.
+/// When too few drives answer.
 pub async fn names(array: &Array, of: &[String], mends: bool) -> Result<Names, Error> {
     let mut look = Look { array, mends, found: Names::default(), known: Vec::new() };
     if of.is_empty() {
         for key in catalogue::keys_of_all(array).await? {
             look.name(&key, "").await?;
         }
-        look.claims().await?;
-        look.units().await?;
-        look.membership().await?;
+        for drive in array.voters() {
+            // The others are read although a drive is lost.
+            let done = look.claims(&drive).await;
+            look.note(done);
+            let done = look.units(&drive).await;
+            look.note(done);
+        }
+        let done = look.membership().await;
+        look.note(done);
     } else {
         array.require_readers()?;
         for name in of {
@@ -72,7 +78,13 @@ impl Look<'_> {
         self.found.bad.len() - 1
     }
 
-    /// Notes whether a bad one was mended. One that was not keeps nobody from the others.
+    fn note(&mut self, done: Result<(), Error>) {
+        if let Err(error) = done {
+            self.found.trouble.push(error.to_string());
+        }
+    }
+
+    /// Notes whether a bad one was mended. The others go on if one was not.
     fn mended(&mut self, at: usize, mended: Result<bool, Error>) {
         match mended {
             Ok(is_mended) => self.found.bad[at].repaired = is_mended,
@@ -82,7 +94,7 @@ impl Look<'_> {
 
     async fn name(&mut self, key: &Key, given: &str) -> Result<(), Error> {
         let (found, failed) = catalogue::look(self.array, key).await;
-        if let Some(error) = failed {
+        if let Some(error) = failed.filter(|_| !found.is_enough(self.array)) {
             return Err(error);
         }
         let held = found.answers.iter().filter(|(_, entry)| entry.is_some()).count();
@@ -114,46 +126,34 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Reads the claims of epochs.
-    async fn claims(&mut self) -> Result<(), Error> {
-        for drive in self.array.voters() {
-            for key in catalogue::claim_keys(&drive).await? {
-                self.found.records += 1;
-                match catalogue::read_claim(&drive, &key).await {
-                    Err(Error::Drive(DriveError::Corrupt { .. })) => {}
-                    claim => {
-                        claim?;
-                        continue;
-                    }
-                }
-                let at = self.bad("", drive.index, Cause::Claim);
-                if self.mends {
-                    let mended = catalogue::mend_claim(self.array, &drive, &key, &self.known).await;
-                    self.mended(at, mended);
-                }
+    /// Reads a drive's claims of epochs.
+    async fn claims(&mut self, drive: &Drive) -> Result<(), Error> {
+        for key in catalogue::claim_keys(drive).await? {
+            self.found.records += 1;
+            if !is_damaged(catalogue::read_claim(drive, &key).await)? {
+                continue;
+            }
+            let at = self.bad("", drive.index, Cause::Claim);
+            if self.mends {
+                let mended = catalogue::mend_claim(self.array, drive, &key, &self.known).await;
+                self.mended(at, mended);
             }
         }
         Ok(())
     }
 
-    /// Reads the claims of units of blocks.
-    async fn units(&mut self) -> Result<(), Error> {
-        for drive in self.array.voters() {
-            for unit in extent::claimed_units(&drive).await? {
-                self.found.records += 1;
-                match extent::owner(&drive, unit).await {
-                    Err(Error::Drive(DriveError::Corrupt { .. })) => {}
-                    owner => {
-                        owner?;
-                        continue;
-                    }
-                }
-                let at = self.bad("", drive.index, Cause::Claim);
-                if self.mends {
-                    let listed = object::list(self.array).await?;
-                    let mended = mend_unit(&drive, unit, &listed).await;
-                    self.mended(at, mended);
-                }
+    /// Reads a drive's claims of units of blocks.
+    async fn units(&mut self, drive: &Drive) -> Result<(), Error> {
+        for unit in extent::claimed_units(drive).await? {
+            self.found.records += 1;
+            if !is_damaged(extent::owner(drive, unit).await)? {
+                continue;
+            }
+            let at = self.bad("", drive.index, Cause::Claim);
+            if self.mends {
+                let listed = object::list(self.array).await?;
+                let mended = mend_unit(drive, unit, &listed).await;
+                self.mended(at, mended);
             }
         }
         Ok(())
@@ -183,5 +183,14 @@ impl Look<'_> {
             self.found.bad[first + at].repaired = !still.contains(record);
         }
         Ok(())
+    }
+}
+
+/// Returns true if a read has found a damaged record.
+fn is_damaged<T>(read: Result<T, Error>) -> Result<bool, Error> {
+    match read {
+        Ok(_) => Ok(false),
+        Err(Error::Drive(DriveError::Corrupt { .. })) => Ok(true),
+        Err(error) => Err(error),
     }
 }
