@@ -106,11 +106,13 @@ fn fresh(
     options::leave_blocks(new.size_bytes, &new.options)?;
     let (name, path) = free_name(local, index);
     let record = new.drive(&local.file.uuid, &name, &local.home.relative(&path));
-    local.file.joining = vec![record];
+    // The medium of the drive before may be served, too.
+    let position = local.file.joining.len();
+    local.file.joining.push(record);
     local.file.check().map_err(Failure::usage)?;
     local.save()?;
-    start::start(local, |file| &mut file.joining, &[0], context)?;
-    Ok(local.file.joining[0].clone())
+    start::start(local, |file| &mut file.joining, &[position], context)?;
+    Ok(local.file.joining[position].clone())
 }
 
 /// Returns the properties of a drive like the one before, or like the array's last one here.
