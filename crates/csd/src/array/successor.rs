@@ -129,22 +129,16 @@ fn like(local: &Local, index: usize) -> Result<NewDrive, Failure> {
     })
 }
 
-/// Returns a name of which no drive, process or medium here is, and the path of a medium of that
-/// name: that of the drive before, or one with a number.
+/// Returns the name of the drive before with a number, of which no drive, process or medium here
+/// is, and the path of a medium of that name.
 fn free_name(local: &Local, index: usize) -> (String, PathBuf) {
     let before = &local.file.drives[index];
-    let runs = process::state(before, &local.folder) == ProcessState::Runs;
     let is_free = |(name, path): &(String, PathBuf)| {
-        let mut others = local.file.all().filter(|other| other.name != before.name);
-        path.symlink_metadata().is_err()
-            && !(runs && process::stem(before) == name)
-            && !others.any(|other| other.name == *name || process::stem(other) == name)
+        let is_used = |other: &DriveRecord| other.name == *name || process::stem(other) == name;
+        path.symlink_metadata().is_err() && !local.file.all().any(is_used)
     };
-    let names = (0..).map(|number: u32| match number {
-        0 => before.name.clone(),
-        number => format!("{}-{number}", before.name),
-    });
-    let mut named = names.map(|name| {
+    let mut named = (1..).map(|number: u32| {
+        let name = format!("{}-{number}", before.name);
         let path = local.folder.join(format!("{name}.media"));
         (name, path)
     });
