@@ -103,7 +103,7 @@ fn with_rot(on: &str) -> (Array, Vec<u8>) {
 }
 
 #[test]
-fn a_drive_that_works_is_replaced_although_another_one_has_rot_that_nobody_has_seen() {
+fn a_drive_that_works_is_replaced_although_another_one_has_rot_that_was_not_read() {
     for on in ["block", "kv"] {
         let (array, content) = with_rot(on);
         let done = replaced(&array, &["d3"], 0);

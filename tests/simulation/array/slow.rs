@@ -31,7 +31,7 @@ const BEYOND_S: u64 = 60;
 /// the same once more.
 const ENDS_AFTER: u32 = 6;
 
-/// What happened.
+/// Numbers of silences and reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     /// Silences of a drive within the timeout, and beyond it.

@@ -108,7 +108,7 @@ fn exchange(options: &cli::Replace, context: &Context) -> Result<Replaced, Failu
         ));
     }
     let done = take_over(options, &mut local, index, context);
-    // What still joins has not taken the place.
+    // A drive that still joins has not taken the place.
     let left = add::discard(&mut local);
     match done {
         Ok(replaced) => {

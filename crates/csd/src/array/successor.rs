@@ -106,11 +106,13 @@ fn fresh(
     options::leave_blocks(new.size_bytes, &new.options)?;
     let (name, path) = free_name(local, index);
     let record = new.drive(&local.file.uuid, &name, &local.home.relative(&path));
-    local.file.joining = vec![record];
+    // The medium of the drive before may be served, too.
+    let position = local.file.joining.len();
+    local.file.joining.push(record);
     local.file.check().map_err(Failure::usage)?;
     local.save()?;
-    start::start(local, |file| &mut file.joining, &[0], context)?;
-    Ok(local.file.joining[0].clone())
+    start::start(local, |file| &mut file.joining, &[position], context)?;
+    Ok(local.file.joining[position].clone())
 }
 
 /// Returns the properties of a drive like the one before, or like the array's last one here.
@@ -127,22 +129,16 @@ fn like(local: &Local, index: usize) -> Result<NewDrive, Failure> {
     })
 }
 
-/// Returns a name of which no drive, process or medium here is, and the path of a medium of that
-/// name: that of the drive before, or one with a number.
+/// Returns the name of the drive before with a number, of which no drive, process or medium here
+/// is, and the path of a medium of that name.
 fn free_name(local: &Local, index: usize) -> (String, PathBuf) {
     let before = &local.file.drives[index];
-    let runs = process::state(before, &local.folder) == ProcessState::Runs;
     let is_free = |(name, path): &(String, PathBuf)| {
-        let mut others = local.file.all().filter(|other| other.name != before.name);
-        path.symlink_metadata().is_err()
-            && !(runs && process::stem(before) == name)
-            && !others.any(|other| other.name == *name || process::stem(other) == name)
+        let is_used = |other: &DriveRecord| other.name == *name || process::stem(other) == name;
+        path.symlink_metadata().is_err() && !local.file.all().any(is_used)
     };
-    let names = (0..).map(|number: u32| match number {
-        0 => before.name.clone(),
-        number => format!("{}-{number}", before.name),
-    });
-    let mut named = names.map(|name| {
+    let mut named = (1..).map(|number: u32| {
+        let name = format!("{}-{number}", before.name);
         let path = local.folder.join(format!("{name}.media"));
         (name, path)
     });

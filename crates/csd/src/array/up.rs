@@ -85,8 +85,8 @@ fn replacement(drive: &str) -> String {
     format!("`csd array replace {drive}` puts a new drive in its place, with what can be had of it")
 }
 
-/// Stops the drives at these positions, and deletes what was made of an array that was to begin:
-/// these media, and the array file.
+/// Stops the drives at these positions, and deletes what was made of a new array: these media,
+/// and the array file.
 fn undo(local: &mut Local, places: &[usize], made: Option<&Vec<PathBuf>>) -> Result<(), Failure> {
     for &place in places {
         stop(local, &local.file.drives[place])?;
