@@ -117,6 +117,12 @@ impl Drive {
         self.stopped()
     }
 
+    /// Returns what the program prints of the state of the drive, which serves.
+    pub(crate) fn status(&self) -> String {
+        let url = fs::read_to_string(self.folder.path("ready")).expect("it serves");
+        self.folder.csd(&["drive", "status", url.trim()]).text()
+    }
+
     /// Runs the program's check for damage.
     pub(crate) fn check(&self) -> Result<(), String> {
         let path = self.mount.path();

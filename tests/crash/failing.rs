@@ -116,6 +116,10 @@ async fn fail_a_header() -> Result<(), String> {
     drive.medium.set_faults(Faults { lands_and_fails, ..Faults::default() });
     assert!(store(1).await.is_err(), "no header was written");
     store(2).await.map_err(|error| error.to_string())?;
+    let status = drive.status();
+    for words in ["good, but with media errors", "write of 8192 bytes at", "os error 5"] {
+        assert!(status.contains(words), "{words}: {status}");
+    }
     drive.kill()?;
     drive.medium.cut(|_| true);
     let controller = connect(&drive.serve().await?).await?;

@@ -8,7 +8,8 @@
 //! `make crash ROUNDS=1 SEED=n`. The lane needs root and `/dev/fuse`, and prints a line if it is
 //! skipped.
 //!
-//! - [`medium`]: the disk; [`faults`]: those it can have; [`cache`]: its sectors; [`mount`]: the file system
+//! - [`medium`]: the disk; [`faults`]: its faults; [`cache`]: its sectors; [`mount`]: the file
+//!   system
 //! - [`drive`]: the process; [`lives`]: its starts and ends; [`mod@round`]: rounds of them
 //! - [`cached`]: rounds with and without a volatile cache in turns
 //! - [`torn`]: groups of records that a cut tears at a chosen place

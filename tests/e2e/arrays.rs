@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::harness::{Array, Done, Running, alive, binary, finish};
@@ -165,13 +165,22 @@ fn missing_media_are_not_made_anew_unless_told() {
     array.csd(&["array", "down"]).expect(0, &[]);
     let (media, away) = (array.path("csd-array/d1.media"), array.path("away"));
     fs::rename(&media, &away).unwrap();
-    let words = ["nothing was started", "d1.media is gone", "--recreate"];
-    array.csd(&["array", "up"]).expect(1, &words);
+    let words = ["d1.media is gone", "--recreate", "csd array replace d1"];
+    array.csd(&["array", "up"]).expect(4, &words);
     assert!(!media.exists());
-    // An empty file in its place holds nothing either.
+    let states: Vec<Value> = array.drives().iter().map(|drive| drive["state"].clone()).collect();
+    assert_eq!(states, [json!("up"), json!("down")], "the other one is started");
+    // An empty file in its place holds nothing either, nor do zeros.
     fs::write(&media, b"").unwrap();
-    array.csd(&["array", "up"]).expect(1, &words);
+    array.csd(&["array", "up"]).expect(4, &words);
     assert_eq!(fs::metadata(&media).unwrap().len(), 0);
+    fs::File::options().write(true).open(&media).unwrap().set_len(128 << 20).unwrap();
+    array.csd(&["array", "up"]).expect(4, &["nothing but zeros", "--recreate"]);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    let away_too = array.path("away-too");
+    fs::rename(array.path("csd-array/d0.media"), &away_too).unwrap();
+    array.csd(&["array", "up"]).expect(1, &["nothing was started", "d0.media is gone"]);
+    fs::rename(&away_too, array.path("csd-array/d0.media")).unwrap();
     fs::rename(&away, &media).unwrap();
     array.csd(&["array", "up"]).expect(0, &[]);
     still_there(&array);
@@ -180,6 +189,59 @@ fn missing_media_are_not_made_anew_unless_told() {
     array.csd(&["array", "up", "--recreate"]).expect(0, &[]);
     array.csd(&["array", "down"]).expect(0, &[]);
     array.csd(&["array", "up"]).expect(0, &[]);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    // Zeros give way to a new medium, other bytes do not.
+    let bytes = vec![0; 128 << 20];
+    fs::write(&media, &bytes).unwrap();
+    array.csd(&["array", "up", "--recreate"]).expect(0, &[]);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    fs::write(&media, [&bytes[..], b"dear"].concat()).unwrap();
+    array.csd(&["array", "up", "--recreate"]).expect(1, &["other bytes than zeros"]);
+    assert!(fs::read(&media).unwrap().ends_with(b"dear"));
+}
+
+#[test]
+fn a_first_start_that_fails_leaves_nothing_and_can_be_repeated() {
+    let array = Array::without_drives();
+    let up = |size: &str| array.csd(&["array", "up", "--drives", "3", "--size", size]);
+    up("64M").expect(2, &["at least 128 MiB"]);
+    assert!(!array.path("csd-array.toml").exists() && !array.path("csd-array").exists());
+    // A drive in the middle cannot make its medium.
+    fs::create_dir_all(array.path("csd-array")).unwrap();
+    std::os::unix::fs::symlink("nowhere/d1", array.path("csd-array/d1.media")).unwrap();
+    up("512M").expect(1, &["d1.media"]);
+    fs::remove_file(array.path("csd-array/d1.media")).unwrap();
+    // No room for the drives' small files.
+    let folder = array.path("csd-array");
+    fs::create_dir_all(folder.join("room")).unwrap();
+    up("512M").expect(1, &["csd-array"]);
+    fs::remove_dir(folder.join("room")).unwrap();
+    let left: Vec<_> = fs::read_dir(array.folder.path()).unwrap().collect();
+    assert!(left.len() <= 1, "{left:?}");
+    assert!(!folder.exists() || fs::read_dir(&folder).unwrap().count() == 0);
+    up("128M").expect(0, &[]);
+}
+
+#[test]
+fn drives_that_never_had_a_medium_take_another_size() {
+    let array = Array::without_drives();
+    array.csd(&["array", "up", "--size", "256M"]).expect(0, &[]);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    // As an interrupted first start leaves it.
+    let text = fs::read_to_string(array.path("csd-array.toml")).unwrap();
+    let is_kept = |line: &&str| !line.starts_with("media_uuid") && !line.starts_with("pid");
+    let port = |line: &str| match line.split_once("127.0.0.1:") {
+        Some((head, tail)) => format!("{head}127.0.0.1:0/{}", tail.split_once('/').unwrap().1),
+        None => line.to_owned(),
+    };
+    let unborn: Vec<String> = text.lines().filter(is_kept).map(port).collect();
+    array.file("csd-array.toml", unborn.join("\n").as_bytes());
+    for name in ["d0", "d1"] {
+        fs::remove_file(array.path(&format!("csd-array/{name}.media"))).unwrap();
+    }
+    array.csd(&["array", "up", "--size", "128M"]).expect(0, &[]);
+    assert_eq!(fs::metadata(array.path("csd-array/d1.media")).unwrap().len(), 128 << 20);
+    array.csd(&["array", "up", "--size", "256M"]).expect(2, &["its medium was made so"]);
 }
 
 #[test]

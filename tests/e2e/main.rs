@@ -76,6 +76,7 @@ mod catalogue_faults;
 mod characterize;
 mod characterize_drives;
 mod concurrent_writers;
+mod damaged_names;
 mod drive_status;
 mod encode_in_drives;
 mod ended_commands;

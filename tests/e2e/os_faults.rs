@@ -97,6 +97,26 @@ fn a_drive_that_stays_away_fails_programs_and_status_says_why() {
 }
 
 #[test]
+fn a_program_that_waits_for_a_dead_drive_does_not_hold_up_the_end() {
+    if skipped() {
+        return;
+    }
+    let mut guest = Guest::drive("media");
+    // The drive is waited for much longer than the end may take.
+    guest.start(&["--retry", "10m"]).expect(0, &[]);
+    let writing = guest.spawn(&["python3", "-c", LOSER]);
+    let out = writing.output.path().join("out");
+    wait_until("it writes", || fs::read_to_string(&out).unwrap().contains("begun"));
+    kill_drive(&mut guest);
+    let folder = guest.folder();
+    let container = id(&folder);
+    guest.down().expect(4, &["hosts still cannot write its blocks", "csd os down"]);
+    nothing_left(&folder, &container);
+    finish(writing);
+    guest.drive.start("media", &OPTIONS);
+}
+
+#[test]
 fn whatever_was_killed_down_leaves_nothing_and_up_starts_again() {
     if skipped() {
         return;

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::support::damage::flip_bit;
 use crate::support::data::bytes;
 use crate::support::drive::Drive;
 use crate::support::harness::Array;
@@ -34,14 +35,15 @@ fn new_drives_of_this_machine_take_over_and_former_media_stay() {
     let before = held();
     // A drive that is up.
     let done = replaced(&array, &["d1"], 0);
-    assert!(done["repair"]["rebuilt"].as_u64().unwrap() > 0, "{done}");
+    assert!(done["copied"]["pieces"].as_u64().unwrap() > 0, "{done}");
+    assert_eq!((&done["repair"]["rebuilt"], &done["copied"]["lacking"]), (&json!(0), &json!(0)));
     assert!(done["medium"].as_str().unwrap().ends_with("csd-array/d1.media"), "{done}");
     assert!(before > 0 && held() == before);
     assert!(array.path("csd-array/d1-1.media").exists());
     // One whose medium is gone.
     array.kill(3);
     fs::remove_file(array.path("csd-array/d3.media")).unwrap();
-    array.csd(&["array", "up"]).expect(1, &["d3.media is gone"]);
+    array.csd(&["array", "up"]).expect(4, &["d3.media is gone", "csd array replace d3"]);
     let done = replaced(&array, &["d3"], 0);
     assert_eq!((&done["drive"], &done["medium"]), (&json!("d3"), &Value::Null));
     let states: Vec<Value> = array.drives().iter().map(|drive| drive["state"].clone()).collect();
@@ -66,6 +68,10 @@ fn a_replacement_by_which_bytes_would_be_lost_is_refused() {
     let content = bytes(2, 20 * CHUNK);
     put(&array, "plain", &content, &[]);
     put(&array, "safe", &content, &["--protect", "rs:2+1"]);
+    // A drive that answers gives what it has; one in memory that is dead does not.
+    replaced(&array, &["d2"], 0);
+    assert!(get(&array, "plain", &[]).expect(0, &[]).stdout == content);
+    array.kill(2);
     let before = file(&array);
     let words = ["without drive d2", "\"plain\"", "--lossy"];
     let refused = array.csd(&["array", "replace", "d2"]).expect(2, &words);
@@ -79,10 +85,93 @@ fn a_replacement_by_which_bytes_would_be_lost_is_refused() {
     array.csd(&["repair"]).expect(0, &[]);
     // With another drive down, a second loss is more than the parity covers.
     array.kill(0);
+    array.kill(1);
     array.csd(&["array", "replace", "d1"]).expect(2, &["\"safe\"", "--lossy"]);
-    // The drive that is down is replaced without a loss.
-    replaced(&array, &["d0"], 0);
-    assert!(get(&array, "safe", &[]).expect(0, &[]).stdout == content);
+}
+
+/// Puts objects, and flips a bit in each of their chunks on a drive while it is down.
+fn with_rot(on: &str) -> (Array, Vec<u8>) {
+    let array = Array::up_on_files(5, "128M");
+    let content = bytes(4, 40 * CHUNK);
+    put(&array, "x", &content, &["--protect", "rs:3+1", "--on", on]);
+    // Behind a stop, records are not taken for the torn end of the log.
+    array.csd(&["array", "down"]).expect(0, &[]);
+    let flipped = content.chunks(CHUNK).filter(|chunk| flip_bit(&array, "d0", &chunk[..64], 9));
+    assert!(flipped.count() > 2);
+    array.csd(&["array", "up"]).expect(0, &[]);
+    (array, content)
+}
+
+#[test]
+fn a_drive_that_works_is_replaced_although_another_one_has_rot_that_nobody_has_seen() {
+    for on in ["block", "kv"] {
+        let (array, content) = with_rot(on);
+        let done = replaced(&array, &["d3"], 0);
+        assert!(done["copied"]["pieces"].as_u64().unwrap() > 0, "{done}");
+        assert!(done["repair"]["rebuilt"].as_u64().unwrap() > 0, "{done}");
+        assert!(get(&array, "x", &[]).expect(0, &[]).stdout == content);
+        check(&array, "x", 3, 1);
+    }
+}
+
+#[test]
+fn without_the_drive_the_pieces_of_the_others_are_read_before_it_is_given_up() {
+    let (array, content) = with_rot("block");
+    array.kill(3);
+    let away = array.path("away");
+    fs::rename(array.path("csd-array/d3.media"), &away).unwrap();
+    let before = file(&array);
+    array.csd(&["array", "replace", "d3"]).expect(2, &["without drive d3", "\"x\"", "--lossy"]);
+    assert_eq!(file(&array), before);
+    // It is given up all the same; then its medium is found again, and taken back.
+    replaced(&array, &["d3", "--lossy"], 4);
+    get(&array, "x", &["--force"]).expect(1, &["more pieces are lost"]);
+    fs::rename(&away, array.path("csd-array/old.media")).unwrap();
+    let medium = ["array", "replace", "d3", "--medium", "csd-array/old.media"];
+    let done = array.csd(&medium).expect(0, &[]);
+    assert!(done.text().contains("an earlier medium of its place"), "{}", done.text());
+    assert!(get(&array, "x", &[]).expect(0, &[]).stdout == content);
+    array.csd(&medium).expect(2, &["is the medium of drive d3"]);
+    check(&array, "x", 3, 1);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    array.csd(&["array", "up"]).expect(0, &[]);
+    assert!(get(&array, "x", &[]).expect(0, &[]).stdout == content);
+}
+
+#[test]
+fn a_medium_of_before_that_serves_at_a_url_is_recognised() {
+    let (array, content) = with_rot("kv");
+    replaced(&array, &["d3"], 0);
+    let medium = array.path("csd-array/d3.media");
+    let former = Drive::serve(medium.to_str().unwrap(), &[]);
+    let back = array.csd(&["array", "replace", "d3", "--url", &former.url()]).expect(0, &[]);
+    assert!(back.text().contains("an earlier medium of its place"), "{}", back.text());
+    assert!(get(&array, "x", &[]).expect(0, &[]).stdout == content);
+    assert_eq!(array.drives()[3]["state"], "up");
+    // To another place it is still a stranger.
+    array.csd(&["array", "replace", "d1", "--url", &former.url()]).expect(2, &["drive d3"]);
+}
+
+#[test]
+fn a_drive_with_a_damaged_medium_is_the_source_of_its_replacement() {
+    let array = Array::up_on_files(5, "128M");
+    let content = bytes(5, 40 * CHUNK);
+    put(&array, "x", &content, &["--protect", "rs:3+1"]);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    let path = array.path("csd-array/d3.media");
+    let mut medium = fs::read(&path).unwrap();
+    let header = medium[1 << 20..].windows(4).position(|four| four == b"CSEG").unwrap();
+    medium[(1 << 20) + header + 33] ^= 1;
+    fs::write(&path, &medium).unwrap();
+    let words = ["drive d3", "the medium is damaged", "csd array replace d3"];
+    array.csd(&["array", "up"]).expect(4, &words);
+    assert_eq!(array.drives()[2]["state"], "up");
+    let done = array.csd(&["array", "replace", "d3", "--json"]);
+    let copied = done.json()["result"]["copied"]["pieces"].as_u64();
+    assert!(copied.is_some_and(|pieces| pieces > 0), "{}{}", done.text(), done.stderr);
+    assert!(fs::read(&path).unwrap() == medium, "nothing is written");
+    assert!(get(&array, "x", &[]).expect(0, &[]).stdout == content);
+    check(&array, "x", 3, 1);
 }
 
 #[test]

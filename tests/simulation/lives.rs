@@ -78,6 +78,12 @@ impl Lives {
         self
     }
 
+    /// Exchanges the disk, while no drive runs.
+    pub fn on_disk(&mut self, disk: Volatile) {
+        self.disk = Arc::new(disk);
+        self.media = Media::Volatile(Arc::clone(&self.disk));
+    }
+
     /// Says that a drive has formatted the disk.
     pub fn is_formatted(&mut self) {
         self.formatted = true;
@@ -178,7 +184,7 @@ pub async fn segments_of(media: &Media) -> Segments {
     let (bytes, offset) = (superblock.segment_bytes(), superblock.kv_offset());
     let count = u32::try_from(superblock.kv_length() / bytes).unwrap();
     let segments = Segments::new(superblock.uuid(), offset, bytes, count, &[]);
-    segments.of_version(superblock.version())
+    segments.of_format(&superblock)
 }
 
 /// Returns the other kind of index.

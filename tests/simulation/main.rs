@@ -45,6 +45,7 @@ mod places;
 mod reader;
 mod scrub;
 mod scrub_restarts;
+mod sectors;
 mod seeds;
 mod served;
 mod shared_keys;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use csd_drive::drive::Core;
 use csd_kvlog::check::check;
+use csd_kvlog::format::FEATURE_FREED;
 use csd_kvlog::mark::{MARK_OFFSETS, Mark};
 use csd_kvlog::media::{FaultConfig, Faulty, Media};
 use csd_nvme::kv::Key;
@@ -300,7 +301,7 @@ fn one_damaged_copy_of_the_mark_loses_nothing_and_two_are_refused() {
             let report = lives.inspect(|media| async move { check(&media).await.unwrap() });
             assert_eq!(report.damage, [""; 0]);
             let features = report.superblock.features_needed();
-            assert_eq!(features, u64::from(is_cached));
+            assert_eq!(features, FEATURE_FREED | u64::from(is_cached));
         }
     }
 }

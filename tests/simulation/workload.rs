@@ -103,17 +103,12 @@ fn count(known: &Shared, syncs: bool, done: Result<(), ()>) -> Result<(), ()> {
         known.operations += 1;
         known.syncing += u64::from(syncs);
         let enough = known.syncing >= known.load.syncing_max;
-        let goes_on = known.goes_on && !known.is_lost;
-        (enough, goes_on, known.when_done.take_if(|_| enough))
+        (enough, known.goes_on && !known.is_lost, known.when_done.take_if(|_| enough))
     };
     if let Some(act) = when_done {
         act();
     }
-    match done {
-        _ if enough => Err(()),
-        Err(()) if goes_on => Ok(()),
-        done => done,
-    }
+    if enough { Err(()) } else { done.or(if goes_on { Ok(()) } else { Err(()) }) }
 }
 
 /// Connects and works until the drive is gone.

@@ -1,8 +1,9 @@
 //! State that every command needs: global options, the array file, and a core connected to the
 //! array.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use csd_client::{load_secrets, machine_nqn};
@@ -15,14 +16,22 @@ use crate::cli::parse_nqn;
 use crate::report::{self, Failure, Style};
 use crate::runtime::runtime;
 
-/// Timeout of connecting with authentication.
-const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
+/// Damage of the catalogue that this process has met, in words.
+static DAMAGE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Returns damage of the catalogue that the commands on arrays have met so far: warnings of
+/// whatever was done.
+pub(crate) fn damage_met() -> Vec<String> {
+    DAMAGE.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
 
 /// The global options.
 pub(crate) struct Context {
     array: PathBuf,
     secrets: Option<PathBuf>,
     host_nqn: Option<String>,
+    /// Longest wait for an answer of a drive.
+    timeout: Duration,
     // The machine's NQN, once it is known.
     machine: OnceLock<String>,
     /// True if an option names the array file.
@@ -40,6 +49,7 @@ impl Context {
         array: Option<PathBuf>,
         secrets: Option<PathBuf>,
         host_nqn: Option<String>,
+        timeout: Duration,
         Style { json, quiet, verbose }: Style,
     ) -> Self {
         let named = |option: Option<PathBuf>, variable| {
@@ -49,7 +59,7 @@ impl Context {
         let array = named(array, "CSD_ARRAY").unwrap_or_else(|| DEFAULT_PATH.into());
         let secrets = named(secrets, "CSD_SECRETS");
         let machine = OnceLock::new();
-        Self { array, secrets, host_nqn, machine, array_is_named, json, quiet, verbose }
+        Self { array, secrets, host_nqn, timeout, machine, array_is_named, json, quiet, verbose }
     }
 
     /// Returns the path of the secrets file, if there is one.
@@ -69,12 +79,17 @@ impl Context {
     pub(crate) fn options(&self) -> Result<Options, Failure> {
         let secrets = self.secrets()?;
         let host_nqn = self.host_nqn(&secrets)?;
-        let mut options = Options { secrets, host_nqn, ..Options::default() };
-        if self.secrets.is_some() {
-            // A drive authenticates at low priority.
-            options.connect_timeout = AUTHENTICATED_WITHIN;
-        }
-        Ok(options)
+        let defaults = Options::default();
+        Ok(Options {
+            secrets,
+            host_nqn,
+            reach_timeout: defaults.reach_timeout.min(self.timeout),
+            connect_timeout: self.timeout,
+            command_timeout: self.timeout,
+            // A drive that is stopped for as long must not take this host for gone.
+            keep_alive: defaults.keep_alive.max(self.timeout * 2),
+            ..defaults
+        })
     }
 
     /// Returns this host's NQN: from the option, the environment, the only host of the secrets
@@ -142,6 +157,7 @@ pub(crate) fn with_plan<T: Send + 'static>(
     let done = csd_reactor::block_on(&runtime(), move || async move {
         let array = Array::connect(&plan, &options).await;
         let done = command(&array).await;
+        DAMAGE.lock().unwrap_or_else(PoisonError::into_inner).extend(array.damage_met());
         array.disconnect().await;
         done
     });

@@ -1,6 +1,8 @@
 //! `csd drive serve`.
 
+use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
 use csd_initiator::Address;
 use csd_kernels::program::{Engine, Limits};
 use csd_nvme::auth::Offer;
+use csd_os::os_folder::remove_if_there;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -29,6 +32,9 @@ const CONNECTIONS_MIN: u64 = 2;
 
 /// Default share of the key-value namespaces in new media, percent.
 pub(crate) const KV_PERCENT: u8 = 50;
+
+/// Longest URL of a drive, bytes.
+const READY_BYTES: usize = 1024;
 
 /// Longest wait for the log to be written at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -93,11 +99,12 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         drain: Duration::from_secs(options.tuning.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);
-    let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
+    let nqn = options.nqn.clone();
+    let ready_file = options.ready_file.as_deref().map(ReadyFile::reserve).transpose()?;
     let inside = options.inside.as_deref().map(|path| Address::new(path, &nqn).to_string());
     let served = csd_drive::serve_with(&config, move |started| {
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
-        announce(&url, inside.as_deref(), &started.media, ready_file.as_deref(), (json, quiet));
+        announce(&url, inside.as_deref(), &started.media, ready_file, (json, quiet));
     });
     // The process ends even if nobody reads its log.
     lines.flush(LAST_LINES);
@@ -222,7 +229,7 @@ fn announce(
     url: &str,
     inside: Option<&str>,
     media: &str,
-    ready_file: Option<&Path>,
+    ready_file: Option<ReadyFile>,
     (json, quiet): (bool, bool),
 ) {
     if json {
@@ -234,21 +241,51 @@ fn announce(
         let inside = inside.map_or_else(String::new, |url| format!("  inside   {url}\n"));
         report::print(&format!("serving {url}\n{}{inside}  media    {media}\n", lines.concat()));
     }
-    if let Some(path) = ready_file
-        && let Err(error) = write_whole(path, url)
-    {
-        report::print_error(&format!("warning: ready file {}: {error}", path.display()));
+    if let Some(ready) = ready_file {
+        let path = ready.path.clone();
+        if let Err(error) = ready.finish(url) {
+            report::print_error(&format!("warning: ready file {}: {error}", path.display()));
+        }
     }
 }
 
-/// Writes a file atomically: a reader sees no file or all of it.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let temporary = path.with_extension("new");
-    // Created exclusively, since a link of this name could lead anywhere.
-    match std::fs::remove_file(&temporary) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// A ready file that appears under its name only when it is complete; its room is taken before the
+/// drive starts, so that a full disk ends the start and not the wait for it.
+struct ReadyFile {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<File>,
+}
+
+impl ReadyFile {
+    fn reserve(path: &Path) -> Result<Self, Failure> {
+        let failed = |error| Failure::os(format!("ready file {}", path.display()), &error);
+        let temporary = path.with_extension("new");
+        // Created exclusively, since a link of this name could lead anywhere.
+        remove_if_there(&temporary).map_err(failed)?;
+        let file = File::create_new(&temporary).map_err(failed)?;
+        let mut ready = Self { path: path.to_owned(), temporary, file: Some(file) };
+        let spaces = [b' '; READY_BYTES];
+        let written = ready.file.as_mut().map_or(Ok(()), |file| file.write_all(&spaces));
+        written.map_err(failed)?;
+        Ok(ready)
     }
-    std::fs::File::create_new(&temporary)?.write_all(text.as_bytes())?;
-    std::fs::rename(&temporary, path)
+
+    fn finish(mut self, url: &str) -> std::io::Result<()> {
+        if let Some(file) = &self.file {
+            file.write_all_at(url.as_bytes(), 0)?;
+            file.set_len(url.len() as u64)?;
+            std::fs::rename(&self.temporary, &self.path)?;
+        }
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Drop for ReadyFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _gone = remove_if_there(&self.temporary);
+        }
+    }
 }

@@ -36,7 +36,8 @@ impl LogFile {
         Self::open_and(path, bytes_max, files, redirect_stderr)
     }
 
-    fn open_and(
+    /// Opens a log, and calls `follow` with each of its files.
+    pub(crate) fn open_and(
         path: &Path,
         bytes_max: u64,
         files: u32,

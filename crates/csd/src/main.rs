@@ -81,7 +81,11 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let (command, style) = (cli.command.words(), style(&cli));
-    report::finish(&command, dispatch(cli), style)
+    let done = dispatch(cli).map(|mut report| {
+        context::damage_met().into_iter().for_each(|warning| report.warn(warning));
+        report
+    });
+    report::finish(&command, done, style)
 }
 
 fn style(cli: &Cli) -> Style {
@@ -90,7 +94,7 @@ fn style(cli: &Cli) -> Style {
 
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
     let style = style(&cli);
-    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, style);
+    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, cli.timeout, style);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),

@@ -13,6 +13,7 @@ use csd_store::room;
 use csd_store::source::{Empty, Source};
 use serde_json::{Value, json};
 
+use crate::array::lock::{Lock, Writers};
 use crate::cli;
 use crate::cli::run::Layout;
 use crate::context::Context;
@@ -250,8 +251,11 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
 }
 
 /// Removes objects.
-pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Failure> {
+pub(crate) fn rm(options: &cli::Rm, context: &Context) -> Result<Report, Failure> {
     let remove = |name: &String| {
+        if options.damaged {
+            return drop_damaged(name, context);
+        }
         let removed = name.clone();
         let warnings = context.with_array_to_write(async move |array: &Array| {
             Ok(object::remove(array, &removed).await?)
@@ -263,6 +267,18 @@ pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Fail
         [name] => remove(name),
         names => each_item(names, context, remove),
     }
+}
+
+/// Drops a name of which too few copies are sound.
+fn drop_damaged(name: &str, context: &Context) -> Result<Report, Failure> {
+    let path = context.array_path();
+    let _lock = Lock::take(path)?;
+    let _writers = Writers::exclude(path)?;
+    let dropped = name.to_owned();
+    let warnings = context
+        .with_array(async move |array: &Array| Ok(object::drop_damaged(array, &dropped).await?))?;
+    let text = format!("{name}: dropped; `csd array reclaim` frees data that is left of it\n");
+    Ok(Report::new(text, json!({ "name": name })).with_warnings(warnings))
 }
 
 /// Describes an object for JSON output.

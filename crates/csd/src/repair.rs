@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use csd_store::array::Array;
 use csd_store::repair::{self, Limits, Missing, Repaired};
+use csd_store::scrub::{self, Names};
 use serde_json::{Value, json};
 
 use crate::array::votes;
@@ -14,13 +15,17 @@ use crate::context::Context;
 use crate::progress::Bar;
 use crate::report::{Failure, Report, lost};
 use crate::runtime::stop_flag;
-use crate::scrub::entries;
+use crate::scrub::{describe, entries, table as names_table};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, size};
 
 /// Repairs the named objects, or all.
 pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Failure> {
-    let given = context.with_array_to_write(async |array: &Array| votes(array).await)?;
+    let names = options.names.clone();
+    let (given, of_names) = context.with_array_to_write(async move |array: &Array| {
+        let given = votes(array).await?;
+        Ok((given, scrub::names(array, &names, true).await?))
+    })?;
     let bar = Bar::new(context, "repair", None);
     let (total, progress) = (bar.total(), bar.progress.clone());
     let (names, bytes_per_s) = (options.names.clone(), options.rate);
@@ -34,25 +39,35 @@ pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Fail
         let stop = stop_flag();
         let total = Rc::new(move |bytes| total.set(bytes));
         let limits = Limits { on, bytes_per_s, stop, total, progress };
-        Ok(repair::repair(array, &entries, &limits).await?)
+        Ok(repair::repair(array, &entries, &limits).await)
     })?;
     drop(bar);
-    let result = result(&found, &given.rebuilt);
+    let result = result(&found, &of_names, &given.rebuilt);
     if found.is_interrupted {
         let message = "interrupted: run it again to go on";
         return Err(Failure { detail: result, ..Failure::run(message) });
     }
-    let mut report = Report::new(text(&found, &given.rebuilt), result);
-    warnings(&found).into_iter().chain(given.warnings).for_each(|warning| report.warn(warning));
+    let mut report = Report::new(text(&found, &of_names, &given.rebuilt), result);
+    let warnings = warnings(&found).into_iter().chain(given.warnings);
+    warnings.chain(of_names.trouble).for_each(|warning| report.warn(warning));
     Ok(report)
 }
 
-fn text(found: &Repaired, rebuilt: &[Value]) -> String {
+fn text(found: &Repaired, of_names: &Names, rebuilt: &[Value]) -> String {
     let mut text = String::new();
     for drive in rebuilt {
         let name = drive["name"].as_str().unwrap_or_default();
         text +=
             &format!("{name}: {} of {} names stored; it votes\n", drive["stored"], drive["names"]);
+    }
+    let mended = of_names.bad.iter().filter(|bad| bad.repaired).count();
+    if !of_names.bad.is_empty() {
+        text += &names_table(&of_names.bad);
+        text += &format!(
+            "{} of {} damaged copies of names and records mended\n",
+            grouped(mended as u64),
+            grouped(of_names.bad.len() as u64)
+        );
     }
     let missing: u64 = found.missing.iter().map(|missing| missing.pieces).sum();
     text += &format!(
@@ -99,11 +114,14 @@ fn warnings(found: &Repaired) -> Vec<String> {
         let (name, bytes) = (&lost.object, csd_store::error::in_words(&lost.ranges));
         warnings.push(format!("object {name:?}: bytes {bytes} can be neither read nor computed"));
     }
+    for (name, why) in &found.failed {
+        warnings.push(format!("object {name:?} was not repaired: {why}"));
+    }
     warnings.extend(found.away.iter().cloned());
     warnings
 }
 
-fn result(found: &Repaired, rebuilt: &[Value]) -> Value {
+fn result(found: &Repaired, of_names: &Names, rebuilt: &[Value]) -> Value {
     let missing = found.missing.iter().map(|missing| {
         let Missing { object, drive, pieces, why } = missing;
         json!({ "object": object, "drive": drive, "pieces": pieces, "why": why })
@@ -112,8 +130,14 @@ fn result(found: &Repaired, rebuilt: &[Value]) -> Value {
         .lost
         .iter()
         .map(|of_object| json!({ "object": of_object.object, "ranges": lost(&of_object.ranges) }));
+    let failed = found.failed.iter().map(|(name, why)| json!({ "object": name, "why": why }));
     json!({
         "objects": found.objects,
+        "names": of_names.names,
+        "copies": of_names.copies,
+        "records": of_names.records,
+        "bad": of_names.bad.iter().map(describe).collect::<Vec<Value>>(),
+        "failed": failed.collect::<Vec<Value>>(),
         "unprotected": found.unprotected,
         "pieces": found.pieces,
         "bytes": found.bytes,

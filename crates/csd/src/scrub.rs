@@ -7,9 +7,10 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Progress};
 use csd_store::repair;
-use csd_store::scrub::{self, Bad, Cause, Limits, Proof, Scrubbed, Unread};
+use csd_store::scrub::{self, Bad, Cause, Limits, Names, Proof, Scrubbed, Unread};
 use serde_json::{Value, json};
 
+use crate::array::votes;
 use crate::cli::scrub::Scrub;
 use crate::context::Context;
 use crate::progress::Bar;
@@ -22,6 +23,7 @@ use crate::units::{grouped, size};
 #[derive(Default)]
 struct Whole {
     objects: u64,
+    of_names: Names,
     found: Scrubbed,
     /// Proof of the stripes, if it was asked for.
     proof: Option<Proof>,
@@ -38,10 +40,18 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
     let of_core = options.clone();
     let work = async move |array: &Array| {
         let is_deep = of_core.deep;
+        let mut of_names = scrub::names(array, &of_core.names, of_core.repair).await?;
         let entries = entries(array, &of_core.names, of_core.from.as_deref()).await?;
         total.set(entries.iter().map(|entry| scrub::bytes(entry, is_deep)).sum());
-        all(array, &entries, &of_core, progress).await
+        let mut whole = all(array, &entries, &of_core, progress).await?;
+        whole.found.bad.splice(..0, of_names.bad.drain(..));
+        whole.of_names = of_names;
+        Ok(whole)
     };
+    if options.repair {
+        // Lives that are damaged are mended by a rebuild.
+        context.with_array_to_write(async |array: &Array| votes(array).await)?;
+    }
     let whole = match options.repair {
         true => context.with_array_to_write(work)?,
         false => context.with_array(work)?,
@@ -108,7 +118,7 @@ async fn repair(
         total: Rc::new(|_| {}),
         progress,
     };
-    repair::repair(array, std::slice::from_ref(entry), &of_repair).await?;
+    repair::repair(array, std::slice::from_ref(entry), &of_repair).await;
     Ok(scrub::mark_repaired(array, entry, bad, &limits).await?)
 }
 
@@ -140,6 +150,12 @@ fn report(whole: &Whole) -> Report {
         grouped(found.parity),
         size(found.bytes),
     );
+    text += &format!(
+        "{} names, {} copies, {} claims and other records\n",
+        grouped(whole.of_names.names),
+        grouped(whole.of_names.copies),
+        grouped(whole.of_names.records),
+    );
     if !found.bad.is_empty() {
         text += &table(&found.bad);
     }
@@ -159,19 +175,20 @@ fn report(whole: &Whole) -> Report {
         );
     }
     let mut report = Report::new(text, result(whole));
-    let left = |is_list: bool| {
-        let of = |bad: &&Bad| !bad.repaired && (bad.cause == Cause::PageList) == is_list;
-        found.bad.iter().any(|bad| of(&bad))
-    };
-    match (left(false), left(true)) {
-        (true, _) => report.warn(format!(
+    let is_left = |kind: Kind| found.bad.iter().any(|bad| !bad.repaired && kind_of(bad) == kind);
+    if is_left(Kind::Piece) {
+        report.warn(format!(
             "{of_bad}: `csd repair` rebuilds those of protected objects from others; put other \
              objects again from their sources"
-        )),
-        (false, true) => report.warn(format!("{of_bad}: `csd scrub --repair` makes them again")),
-        (false, false) if found.bad.is_empty() => {}
-        (false, false) => report.warn(of_bad),
+        ));
+    } else if is_left(Kind::List) {
+        report.warn(format!("{of_bad}: `csd scrub --repair` makes them again"));
+    } else if is_left(Kind::Name) {
+        report.warn(format!("{of_bad}: `csd repair` mends names of which enough copies are sound"));
+    } else if !found.bad.is_empty() {
+        report.warn(of_bad);
     }
+    whole.of_names.trouble.iter().for_each(|trouble| report.warn(trouble.clone()));
     if let Some(proof) = whole.proof.as_ref().filter(|proof| proof.unproven > 0) {
         let count = proof.unproven;
         report.warn(format!("{count} stripes are not proven: pieces of them were not read"));
@@ -185,39 +202,61 @@ fn report(whole: &Whole) -> Report {
     report
 }
 
-/// Returns the numbers of bad pieces and of damaged page checksums, in words.
+/// Kind of what is bad.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Piece,
+    List,
+    Name,
+}
+
+fn kind_of(bad: &Bad) -> Kind {
+    match bad.cause {
+        Cause::PageList => Kind::List,
+        cause if cause.is_of_names() => Kind::Name,
+        _ => Kind::Piece,
+    }
+}
+
+/// Returns the numbers of bad pieces, of damaged page checksums and copies of names, in words.
 fn words(bad: &[Bad]) -> String {
     // Each once, however many of its pages are bad.
-    let count = |wanted: &dyn Fn(&Bad) -> bool| {
-        let names = bad.iter().filter(|bad| wanted(bad));
+    let count = |kind: Kind, is_repaired: bool| {
+        let names = bad.iter().filter(|bad| kind_of(bad) == kind && (!is_repaired || bad.repaired));
+        if kind == Kind::Name {
+            return names.count();
+        }
         let name = |bad: &Bad| (bad.object.clone(), bad.stripe, bad.piece, bad.drive.clone());
         names.map(name).collect::<BTreeSet<_>>().len()
     };
-    let is_list = |bad: &Bad| bad.cause == Cause::PageList;
-    let mut text = match (count(&|bad| !is_list(bad)), bad.is_empty()) {
+    let mut text = match (count(Kind::Piece, false), bad.is_empty()) {
         (0, true) => "no damage".to_owned(),
         (0, false) => "no piece is bad".to_owned(),
         (1, _) => "1 piece is bad".to_owned(),
         (bad, _) => format!("{bad} pieces are bad"),
     };
-    let repaired = count(&|bad| !is_list(bad) && bad.repaired);
-    if repaired > 0 {
-        text += &format!(", {repaired} of them repaired");
-    }
-    match count(&is_list) {
-        0 => {}
-        1 => text += "; page checksums of one object on one drive are damaged",
-        lists => text += &format!("; page checksums are damaged in {lists} places"),
-    }
-    let repaired = count(&|bad| is_list(bad) && bad.repaired);
-    if repaired > 0 {
-        text += &format!(", {repaired} of them repaired");
+    for kind in [Kind::Piece, Kind::List, Kind::Name] {
+        match (kind, count(kind, false)) {
+            (Kind::Piece, _) | (_, 0) => {}
+            (Kind::List, 1) => text += "; page checksums of one object on one drive are damaged",
+            (Kind::List, lists) => {
+                text += &format!("; page checksums are damaged in {lists} places");
+            }
+            (Kind::Name, 1) => text += "; 1 copy of a name or record is damaged",
+            (Kind::Name, copies) => {
+                text += &format!("; {copies} copies of names or records are damaged");
+            }
+        }
+        match count(kind, true) {
+            0 => {}
+            repaired => text += &format!(", {repaired} of them repaired"),
+        }
     }
     text
 }
 
 /// Returns a table of what is bad, for people.
-fn table(bad: &[Bad]) -> String {
+pub(crate) fn table(bad: &[Bad]) -> String {
     let mut table = Table::new(&[
         ("object", Align::Left),
         ("piece", Align::Right),
@@ -239,19 +278,22 @@ fn table(bad: &[Bad]) -> String {
     table.render()
 }
 
+/// Describes what is bad for JSON output.
+pub(crate) fn describe(bad: &Bad) -> Value {
+    json!({
+        "object": bad.object,
+        "stripe": bad.stripe,
+        "piece": bad.piece,
+        "page": bad.page,
+        "drive": bad.drive,
+        "cause": bad.cause.name(),
+        "repaired": bad.repaired,
+    })
+}
+
 fn result(whole: &Whole) -> Value {
     let Whole { objects, found, .. } = whole;
-    let bad = found.bad.iter().map(|bad| {
-        json!({
-            "object": bad.object,
-            "stripe": bad.stripe,
-            "piece": bad.piece,
-            "page": bad.page,
-            "drive": bad.drive,
-            "cause": bad.cause.name(),
-            "repaired": bad.repaired,
-        })
-    });
+    let bad = found.bad.iter().map(describe);
     let unread = found.unread.iter().map(|unread| {
         let Unread { object, drive, pieces, why } = unread;
         json!({ "object": object, "drive": drive, "chunks": pieces, "why": why })
@@ -267,6 +309,9 @@ fn result(whole: &Whole) -> Value {
     });
     json!({
         "objects": objects,
+        "names": whole.of_names.names,
+        "copies": whole.of_names.copies,
+        "records": whole.of_names.records,
         "chunks": found.chunks,
         "parity": found.parity,
         "bytes": found.bytes,

@@ -14,8 +14,7 @@ use csd_kvlog::epochs::Epochs;
 use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock, UUID_OFFSET};
 use csd_kvlog::mark::Mark;
 use csd_kvlog::media::{Media, Syncer};
-use csd_kvlog::recover::by_mark;
-use csd_kvlog::recover::{Found, survey};
+use csd_kvlog::recover::{Found, by_mark, lost, survey};
 use csd_kvlog::segments::Segments;
 use csd_nvme::controller::Subsystem;
 use csd_nvme::feature::FeatureId;
@@ -188,8 +187,8 @@ pub async fn open(
     let count = u32::try_from(superblock.kv_length() / segment_bytes)
         .map_err(|_| csd_kvlog::Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
-    let (uuid, at, version) = (superblock.uuid(), superblock.kv_offset(), superblock.version());
-    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids).of_version(version);
+    let (uuid, at) = (superblock.uuid(), superblock.kv_offset());
+    let segments = Segments::new(uuid, at, segment_bytes, count, &nsids).of_format(&superblock);
     resources::check_index(resources.kv_index, superblock.kv_length())?;
     let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
     if media.is_read_only() {
@@ -270,7 +269,8 @@ async fn open_log(
     let mark = if is_marked { by_mark::read(media, &segments).await? } else { None };
     let mut found = survey(media, &segments, SHARDS, random_u64()).await?;
     if let Some(mark) = &mark {
-        for text in by_mark::apply(mark, &mut found, &segments) {
+        let lost = lost::by_mark(media, &segments, mark, &found).await?;
+        for text in lost.into_iter().chain(by_mark::apply(mark, &mut found, &segments)) {
             segments.damaged(text)?;
         }
     }

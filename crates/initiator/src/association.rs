@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_reactor::{Class, Semaphore};
+use csd_reactor::{Class, Instant, Semaphore, now};
 
 use crate::Error;
 
@@ -44,6 +44,8 @@ pub(crate) struct Association {
     /// Free entries of all I/O queues together.
     pub(crate) io_room: Semaphore,
     traffic: Cell<Traffic>,
+    /// Time of the last bytes from the drive.
+    heard: Cell<Instant>,
     error: RefCell<Option<Error>>,
     connections: RefCell<Vec<Weak<dyn Member>>>,
 }
@@ -60,6 +62,7 @@ impl Association {
             admin_room: Semaphore::new(0),
             io_room: Semaphore::new(0),
             traffic: Cell::default(),
+            heard: Cell::new(now()),
             error: RefCell::default(),
             connections: RefCell::default(),
         })
@@ -102,6 +105,16 @@ impl Association {
     /// Returns the bytes transferred so far.
     pub(crate) fn traffic(&self) -> Traffic {
         self.traffic.get()
+    }
+
+    /// Notes that bytes have come from the drive.
+    pub(crate) fn hear(&self) {
+        self.heard.set(now());
+    }
+
+    /// Returns the time of the last bytes from the drive; at first, that of the beginning.
+    pub(crate) fn heard(&self) -> Instant {
+        self.heard.get()
     }
 
     /// Updates the counters of transferred bytes.

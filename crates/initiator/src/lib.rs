@@ -41,7 +41,7 @@ pub use error::Error;
 pub use handle::Handle;
 pub use kv::Kv;
 pub use memory::Memory;
-pub use options::Options;
+pub use options::{CONNECT_ANSWERS, Options};
 pub use program::ProgramSlot;
 
 pub use csd_nvme::auth::{Secret, Secrets};

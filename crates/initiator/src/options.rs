@@ -6,6 +6,9 @@ use csd_nvme::auth::Secrets;
 use csd_nvme::tcp::Digests;
 use csd_reactor::Class;
 
+/// Longest time of connecting, in multiples of the longest wait for one answer.
+pub const CONNECT_ANSWERS: u32 = 16;
+
 /// Settings of a host's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -23,7 +26,10 @@ pub struct Options {
     pub digests: Digests,
     /// Keep-alive timeout; a keep-alive is sent every half of it. Zero: none.
     pub keep_alive: Duration,
-    /// Maximum time of connecting, all steps together.
+    /// Maximum time until the drive's machine accepts a connection.
+    pub reach_timeout: Duration,
+    /// Maximum time without an answer while connecting; and, if that is shorter, until the machine
+    /// accepts a connection. All steps together take at most [`CONNECT_ANSWERS`] times as long.
     pub connect_timeout: Duration,
     /// Maximum time of a command before the controller is closed.
     pub command_timeout: Duration,
@@ -42,7 +48,8 @@ impl Default for Options {
             entries: 128,
             digests: Digests::default(),
             keep_alive: Duration::from_secs(10),
-            connect_timeout: Duration::from_secs(5),
+            reach_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(30),
             command_timeout: Duration::from_secs(30),
             class: Class::Foreground,
         }

@@ -7,17 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use csd_reactor::Buffer;
-
-use crate::checkpoint::{Checkpoint, Listing};
+use crate::checkpoint::Listing;
 use crate::error::Error;
 use crate::format::{self, FEATURE_MARK, SHARDS, Superblock};
+use crate::lists::Lists;
 use crate::mark::Mark;
 use crate::media::Media;
-use crate::record::{EntryKey, RECORDS_OFFSET, Record, SegmentRange};
+use crate::record::{EntryKey, Record, SegmentRange};
 use crate::recover::by_checkpoints::load;
 use crate::recover::by_mark;
-use crate::recover::{Found, check_seals};
+use crate::recover::{Found, check_seals, head, lost, same_sequence};
 use crate::segments::Segments;
 use crate::walk::Step;
 
@@ -61,45 +60,6 @@ struct Checker<'a> {
     newest: Vec<BTreeMap<EntryKey, (u64, Option<u32>)>>,
 }
 
-/// Lists of a segment's records, as checkpoints must have them.
-#[derive(Default)]
-struct Lists {
-    // All records, and those since the last checkpoint.
-    all: Listing,
-    since: Listing,
-    last: Option<SegmentRange>,
-    // True if a place had no record: the lists may have the one that was there.
-    is_broken: bool,
-}
-
-impl Lists {
-    fn add(&mut self, offset: u64, record: &Record) {
-        self.all.add(offset, record);
-        self.since.add(offset, record);
-    }
-
-    /// Compares a checkpoint with the records before it. One that names none before it lists all
-    /// records of the segment.
-    fn compare(
-        &mut self,
-        at: u64,
-        checkpoint: &Checkpoint,
-        list: Option<&[u8]>,
-    ) -> Result<(), String> {
-        let expected = if checkpoint.previous.is_none() { &self.all } else { &self.since };
-        let is_right = self.is_broken || list.is_some_and(|list| list == expected.bytes);
-        let follows =
-            self.is_broken || checkpoint.previous.is_none() || checkpoint.previous == self.last;
-        self.since = Listing::default();
-        self.last = Some(SegmentRange { offset: at, bytes: checkpoint.footprint() });
-        match (list, is_right && follows) {
-            (None, _) => Err(format!("checkpoint at {at} (checksum)")),
-            (Some(_), false) => Err(format!("checkpoint at {at} lists other records")),
-            (Some(_), true) => Ok(()),
-        }
-    }
-}
-
 /// Checks a medium.
 ///
 /// # Errors
@@ -110,7 +70,7 @@ pub async fn check(media: &Media) -> Result<Report, Error> {
     let count = u32::try_from(superblock.kv_length() / bytes)
         .map_err(|_| Error::Format("too many kv segments".into()))?;
     let segments = Segments::new(superblock.uuid(), superblock.kv_offset(), bytes, count, &[])
-        .of_version(superblock.version());
+        .of_format(&superblock);
     let shards = (0..SHARDS).map(|shard| ShardReport { shard, ..ShardReport::default() });
     let shards: Vec<ShardReport> = shards.collect();
     let mut damage = format::damaged_copies(media).await?;
@@ -133,22 +93,27 @@ impl Checker<'_> {
     async fn log(&mut self, mark: Option<&Mark>) {
         let mut found = Vec::new();
         for number in 0..self.segments.count {
-            match self.head(number).await {
-                Ok(Some(segment)) => found.push(segment),
-                Ok(None) => self.report.segments_free += 1,
-                Err(text) => self.damaged(None, text),
+            match head(self.media, &self.segments, number).await {
+                Ok(Ok(Some(segment))) if segment.shard >= SHARDS => {
+                    let text = format!("segment {number}: belongs to shard {}", segment.shard);
+                    self.damaged(None, text);
+                }
+                Ok(Ok(Some(segment))) => found.push(segment),
+                Ok(Ok(None)) => self.report.segments_free += 1,
+                Ok(Err(text)) => self.damaged(None, text),
+                Err(error) => {
+                    self.damaged(None, format!("segment {number}: its head: {error}"));
+                }
             }
         }
         found.sort_by_key(|segment| segment.sequence);
         if let Some(mark) = mark {
-            for text in by_mark::apply(mark, &mut found, &self.segments) {
-                self.damaged(None, text);
-            }
+            let lost = lost::by_mark(self.media, &self.segments, mark, &found).await;
+            let lost = lost.unwrap_or_else(|error| vec![format!("segments: {error}")]);
+            let cut = by_mark::apply(mark, &mut found, &self.segments);
+            lost.into_iter().chain(cut).for_each(|text| self.damaged(None, text));
         }
-        for pair in found.windows(2).filter(|pair| pair[0].sequence == pair[1].sequence) {
-            let (one, other) = (pair[0].number, pair[1].number);
-            self.damaged(None, format!("segments {one} and {other} have the same sequence"));
-        }
+        same_sequence(&found).into_iter().for_each(|text| self.damaged(None, text));
         for shard in 0..SHARDS {
             let own = found.iter().filter(|segment| segment.shard == shard);
             let own: Vec<Found> = own.copied().collect();
@@ -160,19 +125,6 @@ impl Checker<'_> {
             for segment in &own {
                 self.records(segment).await;
             }
-        }
-    }
-
-    async fn head(&self, number: u32) -> Result<Option<Found>, String> {
-        let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
-        let at = self.segments.at(number, 0);
-        let (result, pages) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
-        result.map_err(|error| format!("segment {number}: its head: {error}"))?;
-        match Found::decode(number, &pages, &self.segments)? {
-            Some(segment) if segment.shard >= SHARDS => {
-                Err(format!("segment {number}: belongs to shard {}", segment.shard))
-            }
-            segment => Ok(segment),
         }
     }
 

@@ -20,6 +20,7 @@ use csd_reactor::Buffer;
 
 use crate::error::{Access, MediaError};
 use crate::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
+use crate::segment_head::SegmentHeader;
 use crate::shard::{Append, Change, Location, Outcome, Segment, Shard};
 use crate::walk::{Step, Until, Walk};
 
@@ -205,7 +206,14 @@ impl Shard {
         if let Some(segment) = self.owned.borrow_mut().get_mut(&number) {
             segment.freeing = true;
         }
-        self.write_pages(self.segments.at(number, 0), &[]).await?;
+        let header = match self.segments.tag() {
+            0 => Vec::new(),
+            _ => {
+                let sequence = self.owned.borrow()[&number].sequence;
+                SegmentHeader::freed(&self.segments.uuid, sequence).as_bytes().to_vec()
+            }
+        };
+        self.write_pages(self.segments.at(number, 0), &header).await?;
         self.syncer.sync().await?;
         self.owned.borrow_mut().remove(&number);
         self.segments.give_cleaned(number);

@@ -26,9 +26,12 @@ pub const VERSION: u32 = 2;
 /// Oldest version that is read. Its media keep it: they are written in its structures.
 const VERSION_MIN: u32 = 1;
 /// Bits of [`Superblock::features_needed`] that this program knows.
-const FEATURES_KNOWN: u64 = FEATURE_MARK;
+const FEATURES_KNOWN: u64 = FEATURE_MARK | FEATURE_FREED;
 /// Bit of [`Superblock::features_needed`]: the kv log ends where the mark says.
 pub const FEATURE_MARK: u64 = 1;
+/// Bit of [`Superblock::features_needed`]: a freed segment has a header that says so, and a segment
+/// with records and without a header is damage. New media have it.
+pub const FEATURE_FREED: u64 = 1 << 1;
 /// Number of kv shards, fixed so that any number of cores opens any medium.
 pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
@@ -155,6 +158,7 @@ impl Superblock {
         block.set_block_offset(block_offset).set_block_length(block_length);
         block.set_block_bytes(split.block_bytes).set_shards(SHARDS);
         block.set_kv_offset(kv_offset).set_kv_length(kv_length).set_segment_bytes(segment);
+        block.set_features_needed(FEATURE_FREED);
         let checksum = block.sum();
         block.set_checksum(checksum);
         Ok(block)

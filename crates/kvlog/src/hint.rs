@@ -35,6 +35,8 @@ layout! {
         long_sector / set_long_sector: u32 @ 32,
         /// Length of that group in bytes.
         long_bytes / set_long_bytes: u32 @ 36,
+        /// Tag of the drive, where freed segments have a header; else 0.
+        drive / set_drive: u32 @ 40,
     }
 }
 
@@ -47,6 +49,8 @@ pub struct Hint {
     pub checkpoint: Option<SegmentRange>,
     /// Last group of more than [`SHORT_GROUP_BYTES`], durable or about to be written.
     pub long: Option<SegmentRange>,
+    /// Tag of the drive ([`Segments::tag`](crate::segments::Segments::tag)).
+    pub drive: u32,
 }
 
 impl Hint {
@@ -57,10 +61,16 @@ impl Hint {
         let (sector, bytes) = SegmentRange::fields(self.checkpoint);
         hint.set_checkpoint_sector(sector).set_checkpoint_bytes(bytes);
         let (sector, bytes) = SegmentRange::fields(self.long);
-        hint.set_long_sector(sector).set_long_bytes(bytes);
+        hint.set_long_sector(sector).set_long_bytes(bytes).set_drive(self.drive);
         let checksum = crc32c::crc32c(hint.as_bytes());
         hint.set_checksum(checksum);
         hint
+    }
+
+    /// Decodes the hint of whatever segment it belongs to: its sequence, and the hint.
+    pub fn decode_any(bytes: &[u8], segment_bytes: u64) -> Option<(u64, Self)> {
+        let sequence = SegmentHint::parse(bytes)?.sequence();
+        Some((sequence, Self::decode(bytes, sequence, segment_bytes)?))
     }
 
     /// Decodes the hint of the segment with this sequence; `None` when it has none.
@@ -76,7 +86,7 @@ impl Hint {
             && (RECORDS_OFFSET..=segment_bytes).contains(&durable_bytes)
             && checkpoint.is_none_or(|range| range.end() <= durable_bytes);
         let long = SegmentRange::of(hint.long_sector(), hint.long_bytes());
-        valid.then_some(Self { durable_bytes, checkpoint, long })
+        valid.then_some(Self { durable_bytes, checkpoint, long, drive: hint.drive() })
     }
 }
 
@@ -88,7 +98,7 @@ mod tests {
     fn hints_round_trip_and_every_bit_is_guarded() {
         let checkpoint = Some(SegmentRange { offset: 8192, bytes: 640 });
         let long = Some(SegmentRange { offset: 10240, bytes: 40_960 });
-        let hint = Hint { durable_bytes: 51_200, checkpoint, long };
+        let hint = Hint { durable_bytes: 51_200, checkpoint, long, drive: 7 };
         let mut bytes = *hint.encode(4).as_bytes();
         assert_eq!(Hint::decode(&bytes, 4, 1 << 20), Some(hint));
         assert_eq!(Hint::decode(&bytes, 5, 1 << 20), None, "another life");

@@ -29,6 +29,7 @@ mod headless;
 pub mod hint;
 pub mod index;
 mod list_keys;
+mod lists;
 mod log_positions;
 pub mod mark;
 pub mod media;

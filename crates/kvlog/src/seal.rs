@@ -118,7 +118,8 @@ impl Shard {
         // Without one the next start walks the records.
         let written = self.write_final_checkpoint(number, sequence, valid_bytes).await;
         let checkpoint = written.unwrap_or(None);
-        let seal = Seal { valid_bytes, checkpoint, ..Seal::default() };
+        let drive = self.segments.tag();
+        let seal = Seal { valid_bytes, checkpoint, drive, ..Seal::default() };
         self.write_seal(number, sequence, &seal).await?;
         self.closing.set(None);
         self.has_stop_seal.set(false);
@@ -158,7 +159,9 @@ impl Shard {
         let checkpoint =
             self.write_final_checkpoint(number, sequence, filled).await.unwrap_or(None);
         let tail_checksum = crc32c::crc32c(self.tail.borrow().page.as_deref().unwrap_or(&[]));
-        let seal = Seal { valid_bytes: filled, stopped: Some(owned), checkpoint, tail_checksum };
+        let (valid_bytes, stopped) = (filled, Some(owned));
+        let drive = self.segments.tag();
+        let seal = Seal { valid_bytes, stopped, checkpoint, tail_checksum, drive };
         self.write_seal(number, sequence, &seal).await
     }
 
@@ -212,7 +215,7 @@ impl Shard {
         }
         if self.segments.has_checkpoints() {
             page.resize(usize::try_from(HINT_OFFSET - PAGE_BYTES).expect("a sector"), 0);
-            let hint = self.tail.borrow().hint(durable_bytes);
+            let hint = self.tail.borrow().hint(durable_bytes, self.segments.tag());
             page.extend_from_slice(hint.encode(sequence).as_bytes());
         }
         page

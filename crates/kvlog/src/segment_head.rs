@@ -8,6 +8,8 @@ use csd_nvme::layout;
 use crate::record::{RECORDS_OFFSET, SECTOR_BYTES, SegmentRange};
 
 const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"CSEG");
+/// Shard of the header of a freed segment.
+const FREED: u32 = u32::MAX;
 const SEAL_MAGIC: u32 = u32::from_le_bytes(*b"CSEA");
 
 layout! {
@@ -48,6 +50,8 @@ layout! {
         checkpoint_bytes / set_checkpoint_bytes: u32 @ 36,
         /// CRC-32C of the last page's bytes before `valid_bytes`, when the drive was stopped.
         tail_checksum / set_tail_checksum: u32 @ 40,
+        /// Tag of the drive, where freed segments have a header; else 0.
+        drive / set_drive: u32 @ 44,
     }
 }
 
@@ -61,20 +65,26 @@ impl SegmentHeader {
         header
     }
 
+    /// Encodes the header of a segment that is freed; its sequence was this.
+    pub fn freed(uuid: &[u8; 16], sequence: u64) -> Self {
+        Self::encode(uuid, sequence, FREED)
+    }
+
     /// Decodes a segment's first bytes on the drive with this identifier.
     pub fn decode(bytes: &[u8], uuid: &[u8; 16]) -> Head {
-        let Some(header) = Self::parse(bytes) else { return Head::Free };
+        let Some(header) = Self::parse(bytes) else { return Head::Free { ended: 0 } };
         let mut unsigned = header;
         unsigned.set_checksum(0);
         let is_ours = header.uuid() == *uuid;
         let is_header = header.magic() == SEGMENT_MAGIC;
         let holds = is_header && header.checksum() == crc32c::crc32c(unsigned.as_bytes());
         match (holds, is_ours) {
+            (true, true) if header.shard() == FREED => Head::Free { ended: header.sequence() },
             (true, true) => Head::Used { sequence: header.sequence(), shard: header.shard() },
             // An intact header of another drive is from before this medium was formatted.
-            (true, false) => Head::Free,
+            (true, false) => Head::Free { ended: 0 },
             (false, _) if is_ours || is_header => Head::Damaged,
-            (false, _) => Head::Free,
+            (false, _) => Head::Free { ended: 0 },
         }
     }
 }
@@ -82,8 +92,11 @@ impl SegmentHeader {
 /// State of a segment, as its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// No header of this drive.
-    Free,
+    /// Not in use, as it seems.
+    Free {
+        /// Sequence of its last use, if its header says so; else 0.
+        ended: u64,
+    },
     /// In use.
     Used {
         /// Sequence of the segment.
@@ -120,6 +133,7 @@ impl SegmentSeal {
             checkpoint: SegmentRange::of(seal.checkpoint_sector(), seal.checkpoint_bytes())
                 .filter(|range| range.end() <= segment_bytes),
             tail_checksum: seal.tail_checksum(),
+            drive: seal.drive(),
         })
     }
 }
@@ -135,6 +149,8 @@ pub struct Seal {
     pub checkpoint: Option<SegmentRange>,
     /// CRC-32C of the last page's bytes before `valid_bytes`, when the drive stopped.
     pub tail_checksum: u32,
+    /// Tag of the drive ([`Segments::tag`](crate::segments::Segments::tag)).
+    pub drive: u32,
 }
 
 impl Seal {
@@ -145,7 +161,7 @@ impl Seal {
         seal.set_stopped(self.stopped.is_some().into()).set_owned(self.stopped.unwrap_or(0));
         let (sector, bytes) = SegmentRange::fields(self.checkpoint);
         seal.set_checkpoint_sector(sector).set_checkpoint_bytes(bytes);
-        seal.set_tail_checksum(self.tail_checksum);
+        seal.set_tail_checksum(self.tail_checksum).set_drive(self.drive);
         let checksum = crc32c::crc32c(seal.as_bytes());
         seal.set_checksum(checksum);
         seal
@@ -161,8 +177,11 @@ mod tests {
         let header = SegmentHeader::encode(&[7; 16], 5, 3);
         let used = Head::Used { sequence: 5, shard: 3 };
         assert_eq!(SegmentHeader::decode(header.as_bytes(), &[7; 16]), used);
-        assert_eq!(SegmentHeader::decode(header.as_bytes(), &[8; 16]), Head::Free);
-        assert_eq!(SegmentHeader::decode(&[0; 64], &[8; 16]), Head::Free);
+        let free = |ended| Head::Free { ended };
+        assert_eq!(SegmentHeader::decode(header.as_bytes(), &[8; 16]), free(0));
+        assert_eq!(SegmentHeader::decode(&[0; 64], &[8; 16]), free(0));
+        let freed = SegmentHeader::freed(&[7; 16], 5);
+        assert_eq!(SegmentHeader::decode(freed.as_bytes(), &[7; 16]), free(5));
         let open = Seal { valid_bytes: 12288, ..Seal::default() };
         let seal = open.encode(5);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(open));

@@ -90,8 +90,8 @@ impl SegmentTail {
     }
 
     /// Returns the hint that says all of this.
-    pub(crate) fn hint(&self, durable_bytes: u64) -> Hint {
-        let now = Hint { durable_bytes, checkpoint: self.checkpoint, long: self.long };
+    pub(crate) fn hint(&self, durable_bytes: u64, drive: u32) -> Hint {
+        let now = Hint { durable_bytes, checkpoint: self.checkpoint, long: self.long, drive };
         self.kept.unwrap_or(now)
     }
 }

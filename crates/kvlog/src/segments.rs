@@ -14,7 +14,7 @@ use csd_nvme::vendor::NSID_OBJECTS;
 
 use crate::epochs::Epochs;
 use crate::error::Error;
-use crate::format::VERSION;
+use crate::format::{FEATURE_FREED, Superblock, VERSION};
 use crate::headless::Headless;
 use crate::index::IndexKind;
 use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, footprint};
@@ -73,6 +73,8 @@ pub struct Segments {
     pub count: u32,
     /// Version of the medium's format.
     pub version: u32,
+    /// Features that a program must know to read the medium.
+    pub features: u64,
     /// kv namespaces.
     pub namespaces: Vec<KvNamespace>,
     /// Epochs of a drive with a volatile cache.
@@ -117,6 +119,7 @@ impl Segments {
             segment_bytes,
             count,
             version: VERSION,
+            features: FEATURE_FREED,
             namespaces: nsids.iter().map(namespace).collect(),
             epochs: None,
             scrub_damage: AtomicU64::new(0),
@@ -149,11 +152,17 @@ impl Segments {
         Self { index_bytes_max: bytes_max, ..self }
     }
 
-    /// Sets the version of the medium's format.
+    /// Sets the version of the medium's format, and the features that it needs.
     #[must_use]
-    pub fn of_version(mut self, version: u32) -> Self {
-        self.version = version;
-        self
+    pub fn of_format(self, superblock: &Superblock) -> Self {
+        let (version, features) = (superblock.version(), superblock.features_needed());
+        Self { version, features, ..self }
+    }
+
+    /// Returns a number that tells the drive's seals and hints from those of others that were on
+    /// the medium, where freed segments have a header; else 0.
+    pub fn tag(&self) -> u32 {
+        if self.features & FEATURE_FREED == 0 { 0 } else { crc32c::crc32c(&self.uuid) | 1 }
     }
 
     /// Returns true if the medium has checkpoints and hints, and groups that begin at sectors.

@@ -31,6 +31,16 @@ pub enum Step {
     Unknown(u64, u8),
 }
 
+impl Step {
+    /// Returns true if this is a record or a checkpoint directly behind a record.
+    pub fn follows(&self, offset: u64, record: &Record) -> bool {
+        match self {
+            Self::Record(at, _) | Self::Checkpoint(at, ..) => *at == offset + record.footprint(),
+            _ => false,
+        }
+    }
+}
+
 /// End of a walk.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
@@ -53,9 +63,11 @@ pub struct Walk {
     unit: u64,
     has_checkpoints: bool,
     at: u64,
-    // Start of the group of the last record.
-    group: u64,
-    // Ranges that other checkpoints name as checkpoints: damage there hides no record.
+    // Start of the group of the last record, if that is known.
+    group: Option<u64>,
+    // True behind a checkpoint: its group has a record there.
+    is_behind_checkpoint: bool,
+    // Ranges that other checkpoints name as checkpoints.
     known: Vec<SegmentRange>,
     has_searched: bool,
     window: Buffer,
@@ -87,7 +99,8 @@ impl Walk {
             unit: segments.group_unit(),
             has_checkpoints: segments.has_checkpoints(),
             at: RECORDS_OFFSET,
-            group: RECORDS_OFFSET,
+            group: Some(RECORDS_OFFSET),
+            is_behind_checkpoint: false,
             known: Vec::new(),
             has_searched: false,
             window: Buffer::default(),
@@ -99,13 +112,14 @@ impl Walk {
     /// Lets the walk begin behind a checkpoint.
     #[must_use]
     pub fn behind(self, checkpoint: SegmentRange) -> Self {
-        Self { at: checkpoint.end(), group: checkpoint.offset, ..self }
+        let group = Some(checkpoint.offset);
+        Self { at: checkpoint.end(), group, is_behind_checkpoint: true, ..self }
     }
 
-    /// Lets the walk pass over these checkpoints if they are damaged.
+    /// Lets the walk end at an offset before which everything is durable.
     #[must_use]
-    pub fn knowing(self, known: Vec<SegmentRange>) -> Self {
-        Self { known, ..self }
+    pub fn until(self, offset: u64) -> Self {
+        Self { end: offset.min(self.end), is_sealed: true, hint: None, ..self }
     }
 
     /// Finds the checkpoints that other checkpoints of the segment name, in all of its sectors.
@@ -169,8 +183,12 @@ impl Walk {
     /// Takes one step. A group starts at a sector (in version 1 at a page) of its own: zeros fill
     /// the one behind the last record of the group before.
     async fn step(&mut self) -> Result<Step, MediaError> {
-        if let Some(decoded) = self.decoded_at(self.at).await? {
+        if let Some(decoded) = self.decoded_at(self.at).await?.filter(|it| self.fits(it, true)) {
             return self.took(self.at, decoded).await;
+        }
+        // A power cut may have torn the group behind the checkpoint with which it began.
+        if self.is_behind_checkpoint && self.at < self.end {
+            return Ok(Step::Damage(self.at));
         }
         let unit = self.at.next_multiple_of(self.unit);
         let mut at = self.at;
@@ -183,12 +201,14 @@ impl Walk {
         if unit >= self.end {
             return Ok(Step::End);
         }
-        if let Some(decoded) = self.decoded_at(unit).await? {
+        let is_next = unit == self.at;
+        if let Some(decoded) = self.decoded_at(unit).await?.filter(|it| self.fits(it, is_next)) {
             return self.took(unit, decoded).await;
         }
         if let Some(range) = self.known.iter().find(|range| range.offset == unit) {
-            self.at = range.end();
-            let (sector, list_bytes) = (0, u32::try_from(range.bytes).unwrap_or(0));
+            (self.at, self.group, self.is_behind_checkpoint) = (range.end(), Some(unit), true);
+            let list_bytes = range.bytes.saturating_sub(RecordHeader::SIZE as u64);
+            let (sector, list_bytes) = (0, u32::try_from(list_bytes).unwrap_or(0));
             let lost = Checkpoint {
                 previous: None,
                 list_bytes,
@@ -210,7 +230,8 @@ impl Walk {
         if let Some(hint) = self.hint {
             // A group that was not announced is short.
             end = end.min(unit + SHORT_GROUP_BYTES);
-            let is_here = |range: &SegmentRange| [hole, self.group].contains(&range.offset);
+            let begun = self.group.unwrap_or(hole);
+            let is_here = |range: &SegmentRange| [hole, begun].contains(&range.offset);
             if let Some(long) = hint.long.filter(is_here)
                 && self.begins_group(long.end()).await?
             {
@@ -242,6 +263,7 @@ impl Walk {
     pub async fn pass_over(&mut self) -> Result<(), MediaError> {
         loop {
             self.at = (self.at + 1).next_multiple_of(self.unit);
+            (self.group, self.is_behind_checkpoint) = (None, false);
             if self.at >= self.end || self.decoded_at(self.at).await?.is_some() {
                 return Ok(());
             }
@@ -259,7 +281,11 @@ impl Walk {
         Ok((checksum == record.value_checksum).then_some(value))
     }
 
-    async fn bytes(&self, at: u64, length: usize) -> Result<Buffer, MediaError> {
+    /// Reads bytes of the segment.
+    ///
+    /// # Errors
+    /// When the medium cannot be read.
+    pub async fn bytes(&self, at: u64, length: usize) -> Result<Buffer, MediaError> {
         let inside =
             at >= self.window_at && at + length as u64 <= self.window_at + self.window.len() as u64;
         if inside {
@@ -271,16 +297,27 @@ impl Walk {
         result.map(|()| buffer)
     }
 
+    /// Returns true if this may be the next record: it begins a group at its own place, or belongs
+    /// to that of the record before, if it `is_next` to that. Otherwise it is at a wrong place, or
+    /// hides others before it.
+    fn fits(&self, decoded: &Decoded, is_next: bool) -> bool {
+        let (Decoded::Record(record), true) = (decoded, self.has_checkpoints) else { return true };
+        let group = u64::from(record.group) * self.unit;
+        let begins = group == self.at.next_multiple_of(self.unit);
+        begins || (is_next && self.group.is_none_or(|known| known == group))
+    }
+
     async fn took(&mut self, at: u64, decoded: Decoded) -> Result<Step, MediaError> {
+        self.is_behind_checkpoint = false;
         Ok(match decoded {
             Decoded::Record(record) => {
                 self.at = at + record.footprint();
-                self.group = u64::from(record.group) * self.unit;
+                self.group = Some(u64::from(record.group) * self.unit);
                 Step::Record(at, record)
             }
             Decoded::Checkpoint(checkpoint) => {
                 self.at = at + checkpoint.footprint();
-                self.group = at;
+                (self.group, self.is_behind_checkpoint) = (Some(at), true);
                 let list = self.bytes(value_offset(at), checkpoint.list_bytes as usize).await?;
                 let is_whole = crc32c::crc32c(&list) == checkpoint.list_checksum;
                 Step::Checkpoint(at, checkpoint, is_whole.then_some(list))

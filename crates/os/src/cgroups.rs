@@ -44,11 +44,13 @@ pub struct Usage {
 /// [`Error::Usage`] if there are none.
 pub fn version() -> Result<Cgroups, Error> {
     let hierarchies = hierarchies()?;
-    if hierarchies.iter().any(|path| path.join("memory.limit_in_bytes").exists()) {
-        let swap = hierarchies.iter().any(|path| path.join("memory.memsw.limit_in_bytes").exists());
-        return Ok(Cgroups::V1 { swap });
+    let has = |file: &str| hierarchies.iter().any(|path| path.join(file).exists());
+    if has("memory.limit_in_bytes") {
+        let (swap, tcp) =
+            (has("memory.memsw.limit_in_bytes"), has("memory.kmem.tcp.limit_in_bytes"));
+        return Ok(Cgroups::V1 { swap, tcp });
     }
-    match hierarchies.iter().any(|path| path.join("cgroup.controllers").exists()) {
+    match has("cgroup.controllers") {
         true => Ok(Cgroups::V2),
         false => Err(Error::Usage(
             "csd os needs control groups, and none with a limit of memory are mounted here".into(),
@@ -286,7 +288,7 @@ mod tests {
         let sessions = folder.path().join(SESSIONS);
         fs::create_dir(&sessions).unwrap();
         let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap_or_default();
-        limit(&sessions, Cgroups::V1 { swap: false }, 64).unwrap();
+        limit(&sessions, Cgroups::V1 { swap: false, tcp: false }, 64).unwrap();
         assert_eq!((&*read("sessions/pids.max"), &*read("sessions/cgroup.type")), ("48", ""));
         limit(&sessions, Cgroups::V2, 20).unwrap();
         assert_eq!(read("sessions/pids.max"), "10");

@@ -53,7 +53,14 @@ pub(crate) fn clear(record: &Record, drive: &dyn Drive) -> Result<(), String> {
 /// Removes container, control groups, processes, mounts and loop devices, in this order.
 pub(crate) fn sweep(os_folder: &OsFolder, record: &Record) -> Result<(), Error> {
     let cgroup = record.cgroup();
-    cgroups::kill(&cgroup)?;
+    let (doors, others): (Vec<_>, Vec<_>) =
+        record.processes.iter().partition(|process| process.program == DOOR);
+    if cgroups::kill(&cgroup).is_err() {
+        // A program that waits for a dead drive cannot be killed. Its I/O fails once the blocks are
+        // no longer attached.
+        doors.iter().try_for_each(|process| process.end())?;
+        cgroups::kill(&cgroup)?;
+    }
     // A runc goes on if the command that started it was killed, and may make a container yet.
     process::wait_for_all("runc", &os_folder.runc())?;
     if os_folder.runc().is_dir() {
@@ -65,8 +72,6 @@ pub(crate) fn sweep(os_folder: &OsFolder, record: &Record) -> Result<(), Error> 
     }
     cgroups::kill(&cgroup)?;
     cgroups::remove(&cgroup)?;
-    let (doors, others): (Vec<_>, Vec<_>) =
-        record.processes.iter().partition(|process| process.program == DOOR);
     others.iter().try_for_each(|process| process.end())?;
     mounts::unmount_all(&os_folder.root())?;
     mounts::unmount_all(&os_folder.memory())?;
@@ -99,6 +104,8 @@ pub fn forget(os_folder: &OsFolder) -> Result<(), Error> {
     }
     for path in [
         os_folder.log(),
+        os_folder.older_log(),
+        os_folder.keeper_log(),
         os_folder.door_log(),
         os_folder.tunnel_log(),
         os_folder.host_log(),

@@ -10,7 +10,7 @@
 //!   its commands
 //! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
 //!   the one that hosts mount, too
-//! - [`network`] has its tunnel and OpenSSH
+//! - [`network`] has its tunnel and OpenSSH, [`log`] its log; [`keep`] keeps their processes
 //! - [`up`], [`down`], [`status`] and [`exec`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
 //!
@@ -24,6 +24,8 @@ pub mod down;
 mod error;
 pub mod exec;
 pub mod filesystem;
+mod keep;
+mod log;
 pub mod mounts;
 pub mod network;
 pub mod ocfs2;

@@ -10,8 +10,9 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 
+use crate::keep::keep;
 use crate::os_folder::OsFolder;
-use crate::process::{Process, last_line, serve, start_time};
+use crate::process::{last_line, start_time};
 use crate::record::{HOST_END, Record, TUNNEL};
 use crate::{Error, mounts};
 
@@ -62,25 +63,6 @@ impl Tunnel {
             None => Ok(()),
         }
     }
-}
-
-/// Starts a program, unless it runs with these words.
-fn keep(
-    os_folder: &OsFolder,
-    record: &mut Record,
-    program: &str,
-    arguments: &[String],
-    log: &Path,
-) -> Result<(), Error> {
-    if let Some(at) = record.processes.iter().position(|one| one.program == program) {
-        if record.processes[at].has_words(arguments) {
-            return Ok(());
-        }
-        record.processes[at].end()?;
-        record.processes.remove(at);
-        record.save(os_folder)?;
-    }
-    serve(program, arguments, log, |process: Process| record.add(os_folder, process)).map(drop)
 }
 
 /// Checks that an image, below what the operating system changed of it, has OpenSSH.

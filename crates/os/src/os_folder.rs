@@ -114,6 +114,30 @@ impl OsFolder {
         self.0.join("os.log")
     }
 
+    /// Returns the older part of the log of the first process.
+    #[must_use]
+    pub fn older_log(&self) -> PathBuf {
+        self.0.join("os.log.1")
+    }
+
+    /// Returns the pipe into which the first process logs.
+    #[must_use]
+    pub fn log_pipe(&self) -> PathBuf {
+        self.0.join("os.pipe")
+    }
+
+    /// Returns the log of the process that keeps the log of the first process.
+    #[must_use]
+    pub fn keeper_log(&self) -> PathBuf {
+        self.0.join("keeper.log")
+    }
+
+    /// Returns the log of runc.
+    #[must_use]
+    pub fn runc_log(&self) -> PathBuf {
+        self.0.join("runc.log")
+    }
+
     /// Returns the log of `csd attach`.
     #[must_use]
     pub fn door_log(&self) -> PathBuf {
@@ -158,8 +182,8 @@ impl OsFolder {
 
     /// Returns the files that only serve an operating system that runs.
     #[must_use]
-    pub fn passing_files(&self) -> [PathBuf; 4] {
-        [self.config(), self.hosts(), self.keys(), self.session()]
+    pub fn passing_files(&self) -> [PathBuf; 6] {
+        [self.config(), self.hosts(), self.keys(), self.session(), self.log_pipe(), self.runc_log()]
     }
 }
 

@@ -21,6 +21,8 @@ pub const DOOR: &str = "csd attach";
 pub const TUNNEL: &str = "csd tunnel up";
 /// Name of the host's end of the tunnel in the record.
 pub const HOST_END: &str = "csd tunnel up of the host";
+/// Name of the process that keeps the log in the record.
+pub const LOG_KEEPER: &str = "csd os keep-log";
 /// Version of the file.
 const SCHEMA: u32 = 1;
 
@@ -45,7 +47,7 @@ pub struct Record {
     pub ssh: Option<IpAddr>,
     /// True from before a file system is made until it is whole.
     pub formatting: bool,
-    /// Processes that serve it: `csd attach` and `csd tunnel up`.
+    /// Processes that serve it: `csd attach`, `csd tunnel up` and the one that keeps its log.
     pub processes: Vec<Process>,
 }
 

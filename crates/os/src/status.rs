@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::cgroups::{self, Usage};
 use crate::os_folder::OsFolder;
 use crate::process::last_line;
-use crate::record::{HOST_END, Record, TUNNEL};
+use crate::record::{HOST_END, LOG_KEEPER, Record, TUNNEL};
 use crate::{Error, mounts, tools};
 
 /// State of a container.
@@ -74,7 +74,7 @@ pub fn status(os_folder: &OsFolder) -> Result<Option<Status>, Error> {
     }
     for process in record.processes.iter().filter(|process| !process.is_running()) {
         let remedy = match &*process.program {
-            TUNNEL | HOST_END => ": `csd os up` starts it again",
+            TUNNEL | HOST_END | LOG_KEEPER => ": `csd os up` starts it again",
             _ => "",
         };
         faults.push(format!("{} has ended{remedy}", process.program));

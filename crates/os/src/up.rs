@@ -1,6 +1,6 @@
 //! Starts an operating system.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,14 @@ use std::process::Stdio;
 
 use crate::config::{Cgroups, Limits, SESSION_SCRIPT, Spec, config};
 use crate::filesystem::Fs;
+use crate::log::keep_log;
 use crate::network::{self, Tunnel};
 use crate::os_folder::OsFolder;
 use crate::process::{last_line, serve};
 use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
 use crate::volume::{self, Found};
-use crate::{Drive, Error, cgroups, down, mounts, ocfs2, tools};
+use crate::{Drive, Error, cgroups, down, log, mounts, ocfs2, tools};
 
 /// An operating system to start.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Options {
     pub fs: Fs,
     /// Command line that attaches the drive's blocks to [`OsFolder::door`].
     pub door: Vec<String>,
+    /// Command line that copies [`OsFolder::log_pipe`] to [`OsFolder::log`], within bounds.
+    pub log_keeper: Vec<String>,
     /// Network, if the drive has a tunnel.
     pub tunnel: Option<Tunnel>,
     /// Addresses and host names of others.
@@ -154,6 +157,7 @@ fn build(
         network::check_programs(&os_folder.root(), &options.image)?;
     }
     write_files(os_folder, options)?;
+    keep_log(os_folder, record, &options.log_keeper)?;
     create(os_folder, options, record, cgroups)?;
     let Container::Created(pid) = status::container(os_folder, record)? else {
         return Err(Error::Failed("runc: the container is gone".to_owned()));
@@ -190,13 +194,17 @@ fn create(
     cgroups::limit_sessions(&cgroup, cgroups, options.limits.pids)
 }
 
-/// Makes what an operating system that runs lacks of its network. Returns the key of its OpenSSH.
+/// Starts what an operating system that runs lacks of its log and its network. Returns the key of its OpenSSH.
 fn mend(
     os_folder: &OsFolder,
     options: &Options,
     record: &mut Record,
     pid: u32,
 ) -> Result<Option<String>, Error> {
+    // A version before had no pipe: its first process has the file.
+    if os_folder.log_pipe().exists() {
+        keep_log(os_folder, record, &options.log_keeper)?;
+    }
     let Some(tunnel) = &options.tunnel else { return Ok(None) };
     if tunnel.keys.is_some() && tunnel.ssh() != record.ssh {
         return Err(Error::Usage(
@@ -273,14 +281,14 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(|error| Error::os(path.display(), error))
 }
 
-/// Runs runc with output in the log, because the first process keeps it open.
+/// Runs runc with output in the log's pipe, because the first process keeps it open. Its own
+/// messages go to a file that no program inside can write.
 fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
-    let path = os_folder.log();
-    let cannot = |error| Error::os(path.display(), error);
-    let log = File::options().create(true).append(true).open(&path).map_err(cannot)?;
+    let (path, writer) = (os_folder.runc_log(), log::writer(os_folder)?);
+    let copy = writer.try_clone().map_err(|error| Error::os("the log's pipe", error))?;
     let mut command = status::runc(os_folder);
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(log.try_clone().map_err(cannot)?).stderr(log);
+    command.arg("--log").arg(&path).args(arguments);
+    command.stdin(Stdio::null()).stdout(copy).stderr(writer);
     let status = command.status().map_err(|error| Error::os("runc", error))?;
     if status.success() {
         return Ok(());

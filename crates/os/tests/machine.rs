@@ -76,6 +76,9 @@ impl File {
             file.display(),
             blocks.display()
         );
+        let (pipe, log) = (os_folder.log_pipe(), os_folder.log());
+        let keeper =
+            format!("exec 3<>{}; echo ready; exec cat <&3 >>{}", pipe.display(), log.display());
         let options = Options {
             id: self.id(),
             name: "d0".to_owned(),
@@ -83,6 +86,7 @@ impl File {
             limits,
             fs: Fs::Ext4,
             door: ["/bin/sh", "-c", &script].map(str::to_owned).to_vec(),
+            log_keeper: ["/bin/sh", "-c", &keeper].map(str::to_owned).to_vec(),
             tunnel: None,
             hosts: vec![([10, 77, 0, 3].into(), "d1".to_owned())],
         };

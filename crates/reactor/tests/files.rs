@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::Poll;
@@ -131,6 +132,8 @@ async fn opening_fails_as_asked(directory: PathBuf) {
     let error = File::open(directory.join("none"), &missing).await.err();
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::NotFound));
     drop(open(directory.join("there")).await);
+    let mode = std::fs::metadata(directory.join("there")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "a new file is for its user alone");
     let new = FileOptions { create_new: true, ..READ_WRITE };
     let error = File::open(directory.join("there"), &new).await.err();
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::AlreadyExists));

@@ -21,7 +21,7 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Extents, ObjectId};
-use crate::error::{DriveError, Error};
+use crate::error::{DriveError, Error, NameError};
 use crate::extent_ranges::push_unit;
 use crate::sweep;
 
@@ -128,26 +128,27 @@ pub async fn claimed_units(drive: &Drive) -> Result<Vec<u32>, Error> {
     Ok(keys.iter().filter_map(unit_of).collect())
 }
 
-/// Returns the objects that have claims on `drive`.
+/// Returns the objects that have claims on `drive`, as far as these are sound.
 ///
 /// # Errors
-/// A failed command, or a corrupt claim.
+/// A failed command.
 pub(crate) async fn owners(drive: &Drive) -> Result<Vec<ObjectId>, Error> {
     let mut owners = Vec::new();
     for unit in claimed_units(drive).await? {
-        owners.extend(read_claim(drive, unit).await?.map(|(object, _)| object));
+        owners.extend(sound_claim(drive, unit).await?.map(|(object, _)| object));
     }
     Ok(owners)
 }
 
-/// Returns the units of `drive` that `object` has claimed.
+/// Returns the units of `drive` that `object` has claimed, as far as the claims are sound.
 ///
 /// # Errors
-/// A failed command, or a corrupt claim.
+/// A failed command.
 pub(crate) async fn units_owned(drive: &Drive, object: ObjectId) -> Result<Vec<u32>, Error> {
     let mut owned = Vec::new();
     for unit in claimed_units(drive).await? {
-        owned.extend((owner(drive, unit).await? == Some(object)).then_some(unit));
+        let claim = sound_claim(drive, unit).await?;
+        owned.extend(claim.filter(|(owner, _)| *owner == object).map(|_| unit));
     }
     Ok(owned)
 }
@@ -195,8 +196,12 @@ pub(crate) async fn claim_again(
 async fn delete_stale(drive: &Rc<Drive>, array: &Array) -> Result<Vec<u32>, Error> {
     let mut stale = Vec::new();
     for unit in claimed_units(drive).await? {
-        let Some((object, key)) = read_claim(drive, unit).await? else { continue };
-        let found = catalogue::read(array, &key, "of a claim").await?;
+        let Some((object, key)) = sound_claim(drive, unit).await? else { continue };
+        let found = match catalogue::read(array, &key, "of a claim").await {
+            // The unit may belong to what the name stands for.
+            Err(Error::Name(NameError::Damaged { .. })) => continue,
+            found => found?,
+        };
         if found.newest().is_none_or(|entry| !entry.ids().contains(&object)) {
             stale.push((unit, object, key));
         }
@@ -208,7 +213,7 @@ async fn delete_stale(drive: &Rc<Drive>, array: &Array) -> Result<Vec<u32>, Erro
     let mut freed = Vec::new();
     for (unit, object, key) in stale {
         // Checked again: the object may have been removed and the unit claimed by another.
-        if read_claim(drive, unit).await? == Some((object, key)) {
+        if sound_claim(drive, unit).await? == Some((object, key)) {
             sweep::lists(drive, object).await?;
             delete(drive, &unit_key(unit)).await?;
             freed.push(unit);
@@ -245,15 +250,25 @@ async fn lock_holder(drive: &Drive) -> Result<Option<Vec<u8>>, Error> {
 }
 
 async fn read_claim(drive: &Drive, unit: u32) -> Result<Option<(ObjectId, Key)>, Error> {
-    let value = drive.objects.retrieve(&unit_key(unit), 64).await;
-    let value = value.map_err(|error| Error::command(drive, error))?;
-    value.map(|value| parse_claim(&value)).transpose().map_err(|why| {
-        Error::Drive(DriveError::Corrupt {
-            drive: drive.name.clone(),
-            object: format!("claim of unit {unit}"),
-            why: why.to_owned(),
-        })
-    })
+    let corrupt = |why: String| {
+        let (drive, object) = (drive.name.clone(), format!("claim of unit {unit}"));
+        Error::Drive(DriveError::Corrupt { drive, object, why })
+    };
+    let value = match drive.objects.retrieve(&unit_key(unit), 64).await {
+        Err(error) if error.status() == Some(Status::UNRECOVERED_ERROR) => {
+            return Err(corrupt(format!("the drive says: {error}")));
+        }
+        value => value.map_err(|error| Error::command(drive, error))?,
+    };
+    value.map(|value| parse_claim(&value)).transpose().map_err(|why| corrupt(why.to_owned()))
+}
+
+/// Returns a unit's claim; `None` also for a damaged one, which may be any object's.
+async fn sound_claim(drive: &Drive, unit: u32) -> Result<Option<(ObjectId, Key)>, Error> {
+    match read_claim(drive, unit).await {
+        Err(Error::Drive(DriveError::Corrupt { .. })) => Ok(None),
+        claim => claim,
+    }
 }
 
 async fn delete(drive: &Drive, key: &Key) -> Result<(), Error> {

@@ -30,6 +30,7 @@ pub mod fault;
 mod guarded;
 pub mod in_place;
 pub mod layout;
+mod mend_unit;
 pub mod object;
 pub mod objects;
 mod pace;

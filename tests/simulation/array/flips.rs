@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use csd_kvlog::media::Memory;
+use csd_kvlog::media::{Memory, Volatile};
 use csd_store::array::{Array, DriveIndex, GUARDED, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, Placement, rebuild};
 use csd_store::object;
@@ -142,6 +142,15 @@ fn flip(memory: &Memory, targets: Vec<Target>, draw: &dyn Fn(usize) -> usize) ->
         flipped.extend(Some(target).filter(|target| !target.places.is_empty()));
     }
     flipped
+}
+
+/// Flips a bit of a byte of a disk.
+pub(super) fn flip_bit(disk: &Volatile, at: u64, bit: u64) {
+    disk.at_rest(|memory| {
+        let mut byte = [0];
+        memory.read(at, &mut byte);
+        memory.write(at, &[byte[0] ^ 1 << bit]);
+    });
 }
 
 /// Returns true if a later write has brought a target's byte back: a drive writes a page with the
@@ -285,7 +294,7 @@ async fn look(array: &Array, flipped: &[Target], known: &Known) -> Option<Looked
             continue;
         }
         let of_repair = no_limits(repair::On::default());
-        repair::repair(array, std::slice::from_ref(&entry), &of_repair).await.ok()?;
+        repair::repair(array, std::slice::from_ref(&entry), &of_repair).await;
         scrub::mark_repaired(array, &entry, &mut bad, &limits).await.ok()?;
         scrub::replace_page_lists(array, &entry, &mut bad, &limits).await.ok()?;
         let is_target = |bad: &&Bad| flipped.iter().any(|target| is_of(bad, target));

@@ -5,6 +5,7 @@
 
 use csd_store::array::GUARDED;
 
+use super::flips::flip_bit;
 use super::pieces::Sound;
 use super::{Lane, at_rest};
 
@@ -27,12 +28,7 @@ impl Lane {
         }
         let draw = |below: usize| usize::try_from(self.draw(0..below as u64)).unwrap();
         let (drive, at, bytes) = spare[draw(spare.len())];
-        let (at, bit) = (at + draw(bytes) as u64, draw(8));
-        self.drives[drive].disk.at_rest(|memory| {
-            let mut byte = [0];
-            memory.read(at, &mut byte);
-            memory.write(at, &[byte[0] ^ 1 << bit]);
-        });
+        flip_bit(&self.drives[drive].disk, at + draw(bytes) as u64, self.draw(0..8));
         self.known.borrow_mut().losses += 1;
         self.faults.flipped_at_work += 1;
     }

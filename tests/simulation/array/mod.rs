@@ -41,6 +41,8 @@ mod pieces;
 mod rebalance;
 mod removal;
 mod repair;
+mod replaced;
+mod slow;
 mod stalled;
 mod steps;
 mod writers;

@@ -28,12 +28,13 @@ pub fn no_limits(on: On) -> Limits {
     Limits { on, bytes_per_s: None, stop, total, progress }
 }
 
-async fn run(array: &Array, entries: &[Entry], known: &Known) -> Result<Repaired, Error> {
+async fn run(array: &Array, entries: &[Entry], known: &Known) -> Option<Repaired> {
     let on = if random_u64().is_multiple_of(3) { On::Host } else { On::Drives };
-    let found = repair::repair(array, entries, &no_limits(on)).await?;
+    let found = repair::repair(array, entries, &no_limits(on)).await;
     known.borrow_mut().rebuilt_pieces += found.rebuilt;
     known.borrow_mut().by_drives += found.by_drives;
-    Ok(found)
+    // An object that was not repaired is as one whose repair did not come to its end.
+    Some(found).filter(|found| found.failed.is_empty())
 }
 
 /// Repairs one object, and looks at the media if no piece is said to be missing.
@@ -44,10 +45,7 @@ pub async fn one(array: &Array, name: &str, known: &Known) -> Told {
         Err(error) => return refused(&error),
     };
     let id = entry.id;
-    let found = match run(array, &[entry], known).await {
-        Ok(found) => found,
-        Err(error) => return refused(&error),
-    };
+    let Some(found) = run(array, &[entry], known).await else { return Told::Unknown };
     match (found.is_whole(), found.objects) {
         (true, 1) => {}
         // It was removed, or pieces are missing, and the host knows.
@@ -86,7 +84,7 @@ pub async fn all(array: &Array, known: &Known) -> bool {
         let sound = Sound::at_rest(&media, entry).expect("it is protected");
         before.push((entry.name.clone(), sound.is_enough()));
     }
-    let Ok(found) = run(array, &listed.sealed, known).await else { return false };
+    let Some(found) = run(array, &listed.sealed, known).await else { return false };
     let mut after = Vec::new();
     for (name, is_enough) in before {
         match object::lookup(array, &name).await {

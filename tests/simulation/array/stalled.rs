@@ -119,7 +119,7 @@ fn repair_stalls(seed: u64, on: On, others: &[usize]) -> bool {
     });
     let (found, went_on) = part(&lane, (EMPTIED, others), async |progress| {
         let limits = Limits { progress, ..no_limits(repair::On::Drives) };
-        repair::repair(&connect().await, &[entry], &limits).await.expect("repairs")
+        repair::repair(&connect().await, &[entry], &limits).await
     });
     let told = format!("{on:?}, {others:?}: {went_on:?}, {found:?}");
     let has_stalled = went_on >= COMMAND;
@@ -165,7 +165,7 @@ fn protect_stalls(seed: u64, on: On, arrange: Arrange, further: usize) -> bool {
         let found = ask(&lane, 1, async move |array| {
             repair::repair(&array, &[entry], &no_limits(repair::On::Drives)).await
         });
-        assert!(found.expect("repairs").is_whole(), "{told}");
+        assert!(found.is_whole(), "{told}");
     }
     check(&lane);
     went_on >= COMMAND

@@ -15,6 +15,7 @@ use csd_drive::life::drain;
 use csd_kvlog::check::check;
 use csd_kvlog::format;
 use csd_kvlog::media::{Fault, Faulty, Media, Operation, Volatile};
+use csd_nvme::feature::FeatureId;
 
 use crate::lives::{Lives, SMALL, together};
 use crate::seeds;
@@ -248,4 +249,29 @@ fn a_single_failed_access_loses_nothing_and_keeps_no_start_from_serving() {
         let is_met = all.faults.keys().any(|kind| kind.ends_with(&format!("write of {part}")));
         assert!(is_met || count < 20, "no write of {part} failed");
     }
+}
+
+#[test]
+fn a_setting_whose_page_could_not_be_written_is_saved_by_the_next_try() {
+    let mut lives = Lives::new(9, 1, SMALL);
+    let faulty = Arc::new(Faulty::new(Media::Volatile(Arc::clone(&lives.disk)), 9));
+    let medium = Arc::clone(&faulty);
+    lives = lives.on(move |_| Media::Faulty(medium));
+    let saved = lives.live(move |core| async move {
+        let (settings, syncer) = (&core.shared.settings, &core.shared.syncer);
+        let save = async |value| {
+            settings.save(FeatureId::TEMPERATURE_THRESHOLD, 0, value);
+            settings.persist(syncer).await
+        };
+        assert_eq!(save(7).await, Ok(()));
+        faulty.fail_once(faulty.begun().len(), Fault::Short);
+        assert!(save(8).await.is_err());
+        save(8).await
+    });
+    assert_eq!(saved, Ok(Ok(())));
+    lives.cut_at_random();
+    let found = lives.live(|core| async move {
+        core.shared.settings.saved(FeatureId::TEMPERATURE_THRESHOLD, 0)
+    });
+    assert_eq!(found, Ok(Some(8)), "it was acknowledged");
 }

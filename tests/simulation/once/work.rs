@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use csd_drive::drive::Core;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::kv::Key;
 use csd_nvme::nvm::Extent;
-use csd_reactor::{Buffer, random_u64};
+use csd_reactor::{Buffer, random_u64, sleep};
 
 use crate::lives::{NSID, content, find_in, keys_in, together};
 use crate::model::{Model, State};
@@ -20,14 +21,17 @@ const SHARDS: u64 = 16;
 const OBJECTS: u16 = 3;
 const BLOCKS: u64 = 6;
 const BLOCK_BYTES: usize = 4096;
+const SECTOR_BYTES: usize = 512;
 /// A change that fails so often after a single fault never succeeds.
 const TRIES: usize = 4;
+/// Pause before what failed is done again: others may have to end first.
+const PAUSE: Duration = Duration::from_millis(10);
 
-/// States of keys, blocks and settings.
+/// States of keys, sectors of blocks, and settings.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     keys: Model<u64>,
-    blocks: Model<u64>,
+    sectors: Model<u64>,
     settings: Model<u64>,
 }
 
@@ -65,6 +69,7 @@ pub(super) async fn repeated<E: fmt::Display>(
             Err(error) => last = error.to_string(),
         }
         *failures.borrow_mut() += 1;
+        sleep(PAUSE).await;
     }
     panic!("{what}: after one fault it still fails, and the medium is not read-only: {last}");
 }
@@ -96,27 +101,37 @@ pub(super) async fn change(
     }
 }
 
+/// Returns the sectors of a block with their states: a power cut may tear it between them.
+fn sectors(number: u64, data: Option<&[u8]>) -> Vec<(u64, State)> {
+    let zeros = [0; BLOCK_BYTES];
+    let states = data.unwrap_or(&zeros).chunks(SECTOR_BYTES).map(|sector| {
+        let is_zero = sector.iter().all(|byte| *byte == 0);
+        (!is_zero).then(|| sector.to_vec())
+    });
+    (number * (BLOCK_BYTES / SECTOR_BYTES) as u64..).zip(states).collect()
+}
+
 /// Writes a block, or makes it zeros.
-pub(super) async fn write_block(
-    core: Rc<Core>,
-    number: u64,
-    known: Shared,
-    failed: Rc<RefCell<u64>>,
-) {
+async fn write_block(core: Rc<Core>, number: u64, known: Shared, failed: Rc<RefCell<u64>>) {
     let draw = random_u64();
-    let state = (!draw.is_multiple_of(4)).then(|| content(draw, BLOCK_BYTES));
+    let data = (!draw.is_multiple_of(4)).then(|| content(draw, BLOCK_BYTES));
+    let sectors = sectors(number, data.as_deref());
     let extent = Extent { slba: number, blocks: 1 };
     let done = repeated(&core, format!("block {number}"), &failed, async || {
-        known.borrow_mut().blocks.asked(number, state.clone());
-        match &state {
+        for (sector, state) in &sectors {
+            known.borrow_mut().sectors.asked(*sector, state.clone());
+        }
+        match &data {
             Some(data) => core.block.write(extent, vec![Buffer::from_slice(data)], true).await,
             None => core.block.zero(extent, draw.is_multiple_of(8), true).await,
         }
     });
     if done.await {
-        let blocks = &mut known.borrow_mut().blocks;
-        blocks.acknowledged(number, state.clone());
-        blocks.durable(number, state);
+        let known = &mut known.borrow_mut().sectors;
+        for (sector, state) in sectors {
+            known.acknowledged(sector, state.clone());
+            known.durable(sector, state);
+        }
     }
 }
 
@@ -210,8 +225,9 @@ pub(super) async fn verify(core: &Core, known: &Shared) -> Result<(), String> {
     for number in 0..BLOCKS {
         let read = core.block.read(number, 0, Buffer::zeroed(BLOCK_BYTES)).await;
         let read = read.map_err(|status| format!("block {number}: {status}"))?;
-        let found: State = read.iter().any(|byte| *byte != 0).then(|| read.to_vec());
-        known.borrow_mut().blocks.recovered(number, found)?;
+        for (sector, found) in sectors(number, Some(&read)) {
+            known.borrow_mut().sectors.recovered(sector, found)?;
+        }
     }
     let saved = core.shared.settings.saved(FeatureId::TEMPERATURE_THRESHOLD, 0);
     let found = saved.map(|value| value.to_le_bytes().to_vec());

@@ -114,8 +114,7 @@ fn stop_and_delete(
     media.extend(media::deletable(&of(local, true), &local.home, true)?);
     let drives: Vec<DriveRecord> = local.file.all().cloned().collect();
     oses::forget(local)?;
-    remove_if_there(&peers::path(&local.folder))
-        .map_err(|error| Failure::run(format!("cannot delete the file of peers: {error}")))?;
+    peers::remove(local)?;
     media::delete(&media, &drives, &local.folder)?;
     let shown = local.path.display();
     remove_if_there(&local.path)

@@ -5,6 +5,7 @@
 //! before this holds for every drive.
 
 use std::fs::{self, File, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use csd_os::os_folder::remove_if_there;
 use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{ArrayFolder, DriveRecord};
 
-use super::process;
+use super::{Local, process};
 use crate::log_file;
 use crate::report::Failure;
 use crate::runtime::runtime;
@@ -21,6 +22,8 @@ use crate::units::hex;
 
 /// Longest wait for a medium's lock: a killed drive's I/O in flight holds it for a while.
 const LOCKED_MAX: Duration = Duration::from_secs(5);
+/// Bytes that are compared with zero at once.
+const ZEROS_BYTES: usize = 1 << 20;
 /// Pause between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
@@ -80,6 +83,37 @@ pub(super) fn record(drive: &mut DriveRecord, home: &ArrayFolder) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Returns the media of drives on this machine that are not there, or empty.
+pub(super) fn missing(local: &Local) -> Vec<PathBuf> {
+    let media = local.file.drives.iter().filter_map(|drive| local.home.media(drive).ok()?);
+    media.filter(|path| path.metadata().map_or(true, |meta| meta.len() == 0)).collect()
+}
+
+/// Makes a medium that holds nothing but zeros an empty file, which its drive takes for new.
+pub(super) fn clear(drive: &DriveRecord, path: &Path) -> Result<(), Failure> {
+    let length = path.metadata().map_or(0, |meta| meta.len());
+    if length == 0 {
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| cannot_read(drive, path, &error);
+    let mut file = open(path).map_err(failed)?;
+    let mut part = vec![0; ZEROS_BYTES];
+    loop {
+        let count = file.read(&mut part).map_err(failed)?;
+        if part[..count].iter().any(|byte| *byte != 0) {
+            let (name, path) = (&drive.name, path.display());
+            return Err(Failure::run(format!(
+                "nothing was started: drive {name}: {path} has no superblock, and other bytes \
+                 than zeros: move it away, or delete it"
+            )));
+        }
+        if count == 0 {
+            break;
+        }
+    }
+    fs::OpenOptions::new().write(true).truncate(true).open(path).map(drop).map_err(failed)
 }
 
 fn cannot_read(drive: &DriveRecord, path: &Path, error: &std::io::Error) -> Failure {

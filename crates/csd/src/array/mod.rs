@@ -3,7 +3,8 @@
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts
-//! and stops their operating systems, [`peers`] lets them work with each other, [`lock`] serializes
+//! and stops their operating systems, [`successor`] finds a drive
+//! for another one's place, [`peers`] lets them work with each other, [`lock`] serializes
 //! commands. The others hold one command each.
 //!
 //! Does not stop or delete drives of other machines. Invariants: whatever the array file says, only
@@ -11,6 +12,7 @@
 //! folder are written or deleted ([`csd_store::array::ArrayFolder`]). The array file names every
 //! process that was started and still runs.
 
+mod accept;
 mod add;
 mod down;
 pub(crate) mod lock;
@@ -26,6 +28,7 @@ mod remove;
 mod replace;
 mod start;
 mod status;
+mod successor;
 mod up;
 
 use std::path::{Path, PathBuf};

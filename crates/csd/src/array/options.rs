@@ -81,7 +81,7 @@ fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failur
     Ok(format!("{tuning:?}"))
 }
 
-/// Refuses new media without space for one unit of blocks.
+/// Refuses new media of an impossible size, or without space for one unit of blocks.
 pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Failure> {
     let tuning = understand(options).map_err(Failure::usage)?;
     let Tuning { kv, reserve: reserve_percent, block: block_bytes, .. } = tuning;
@@ -94,8 +94,8 @@ pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Fai
             size(plan.block_length()),
             size(UNIT_BYTES),
         ))),
-        // The drive itself refuses impossible sizes.
-        _ => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage(error)),
     }
 }
 

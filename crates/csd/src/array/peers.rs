@@ -47,8 +47,18 @@ pub(super) fn write(local: &Local) -> Result<(), Failure> {
     let new = path.with_extension("new");
     remove_if_there(&new).map_err(cannot)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot)?;
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+        // Nothing half-written stays on a full disk.
+        let _gone = remove_if_there(&new);
+        cannot(error)
+    })?;
     fs::rename(&new, &path).map_err(cannot)
+}
+
+/// Deletes the file.
+pub(super) fn remove(local: &Local) -> Result<(), Failure> {
+    let path = path(&local.folder);
+    remove_if_there(&path).map_err(|error| Failure::os(path.display(), &error))
 }
 
 /// Returns the line of a drive: its URL and, if it is on this machine, its secret.

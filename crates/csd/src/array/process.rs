@@ -38,14 +38,24 @@ pub(crate) enum Ended {
     Killed,
 }
 
+/// Returns the name that the files of a drive's process have: that at the end of its NQN, if it is
+/// the drive's, or the drive's with a number. A drive that has taken another one's place has its
+/// own, because both run for a while.
+pub(crate) fn stem(drive: &DriveRecord) -> &str {
+    let last = drive.nqn().rsplit(':').next().unwrap_or_default();
+    let number = last.strip_prefix(&drive.name).and_then(|rest| rest.strip_prefix('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if number.is_some_and(is_number) { last } else { &drive.name }
+}
+
 /// Returns the path of a drive's log; older logs have a number after this name.
 pub(crate) fn log_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
-    folder.join(format!("{}.log", drive.name))
+    folder.join(format!("{}.log", stem(drive)))
 }
 
 /// Returns the path of the ready file, to which a drive writes its URL once it serves.
 pub(crate) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
-    folder.join(format!("{}.url", drive.name))
+    folder.join(format!("{}.url", stem(drive)))
 }
 
 /// Starts the drive's process in its own session, with its output in a log. `media` is its media
@@ -215,6 +225,15 @@ mod tests {
             cores: None,
             pid,
             options: DriveOptions::new(),
+        }
+    }
+
+    #[test]
+    fn files_of_a_process_have_the_name_in_its_nqn_if_that_is_the_drives() {
+        let of = |last: &str| stem(&record(None, &format!("nqn.2026-11.io.x:a:{last}"))).to_owned();
+        assert_eq!([of("d0"), of("d0-1"), of("d0-12")], ["d0", "d0-1", "d0-12"]);
+        for other in ["d1", "d0-", "d0-x", "d0-1/../x", "d01", "../d0-1", ""] {
+            assert_eq!(of(other), "d0", "{other}");
         }
     }
 

@@ -1,20 +1,32 @@
 //! `csd array rebuild`: gives drives that have forgotten a part of the catalogue their votes back.
 
 use csd_store::array::{Array, DriveIndex, Plan};
-use csd_store::catalogue::rebuild;
+use csd_store::catalogue::rebuild::{self, Rebuilt};
+use csd_store::object;
 use serde_json::{Value, json};
 
+use super::accept;
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
 
 /// Rebuilds the catalogue of the named drives, or of all that do not vote.
 pub(crate) fn rebuild(options: &cli::Rebuild, context: &Context) -> Result<Report, Failure> {
+    if !options.accept_name.is_empty() {
+        return accept::names(&options.accept_name, context);
+    }
     let names = options.drives.clone();
-    let (drives, down) = context.with_array_to_write(async move |array: &Array| {
-        let drives = rebuild_all(array, &wanted(array, &names)?).await?;
-        Ok((drives, array.down()))
-    })?;
+    let (drives, down) = if options.accept {
+        accept::votes(&names, context)?
+    } else {
+        context.with_array_to_write(async move |array: &Array| {
+            let done = rebuild_all(array, &wanted(array, &names)?).await;
+            let drives = done.map_err(|failure| accept::advised(array, failure))?;
+            // Says which names are damaged.
+            object::list(array).await.ok();
+            Ok((drives, array.down()))
+        })?
+    };
     let mut text = String::new();
     for drive in &drives {
         let (name, names, stored) = (plain(&drive["name"]), &drive["names"], &drive["stored"]);
@@ -53,6 +65,7 @@ pub(crate) async fn votes(array: &Array) -> Result<Votes, Failure> {
         match rebuild_all(array, &[index]).await {
             Ok(rebuilt) => votes.rebuilt.extend(rebuilt),
             Err(failure) => {
+                let failure = accept::advised(array, failure);
                 let (name, why) = (&array.slots()[index].name, failure.message);
                 let warning = format!("drive {name} does not vote, and was not rebuilt: {why}");
                 votes.warnings.push(warning);
@@ -67,7 +80,7 @@ fn plain(name: &Value) -> &str {
 }
 
 /// Returns the indices of the drives to rebuild.
-fn wanted(array: &Array, names: &[String]) -> Result<Vec<DriveIndex>, Failure> {
+pub(super) fn wanted(array: &Array, names: &[String]) -> Result<Vec<DriveIndex>, Failure> {
     let slots = || DriveIndex::each(array.slots());
     if names.is_empty() {
         let without = slots().filter(|(_, slot)| slot.drive().is_ok() && slot.vote().is_err());
@@ -85,8 +98,13 @@ async fn rebuild_all(array: &Array, places: &[DriveIndex]) -> Result<Vec<Value>,
     let mut drives = Vec::new();
     for &index in places {
         let done = rebuild::rebuild(array, index).await?;
-        let name = &array.slots()[index].name;
-        drives.push(json!({ "name": name, "names": done.names, "stored": done.stored }));
+        drives.push(describe(array, index, done));
     }
     Ok(drives)
+}
+
+/// Describes a rebuilt drive for JSON output.
+pub(super) fn describe(array: &Array, index: DriveIndex, done: Rebuilt) -> Value {
+    let name = &array.slots()[index].name;
+    json!({ "name": name, "names": done.names, "stored": done.stored })
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use csd_store::array::{Array, ArrayFile, DriveIndex, Plan};
 use csd_store::catalogue::{Entry, grow, shrink};
 use csd_store::object::{self, Limits, Progress, Rebalanced};
-use csd_store::repair::endangered;
+use csd_store::repair;
 use serde_json::json;
 
 use super::lock::{Lock, Writers};
@@ -127,7 +127,10 @@ impl Leaving {
         if self.lossy || votes {
             return Ok(());
         }
-        refuse_losses(&self.name, endangered(array, held, self.place).await)
+        let (on, bytes_per_s) = (repair::On::default(), self.rate);
+        let (stop, total) = (stop_flag(), Rc::new(|_| {}));
+        let limits = repair::Limits { on, bytes_per_s, stop, total, progress: Progress::none() };
+        refuse_losses(&self.name, repair::endangered(array, held, self.place, &limits).await)
     }
 }
 

@@ -1,25 +1,32 @@
-//! `csd array replace`: a new drive in the place of another one, and the repair of what it held.
+//! `csd array replace`: a new drive in the place of another one, with what that held.
 //!
-//! Deletes no medium, and stops no drive of another machine. Invariants: before the array file
-//! names the new drive, that drive was found to hold nothing of another array, and no object loses
-//! bytes unless the user said so. An interrupted command leaves an array file of which `csd array
-//! up` and `csd repair` do the rest.
+//! Deletes no medium, and stops no drive of another machine. Invariants: the former drive stays in
+//! the array, and serves, until the new one has every piece that the former one can return
+//! ([`csd_store::repair::hand_over`]); if it is not there, no object loses bytes unless the user
+//! said so. Before the array file names the new drive, that drive was found to hold nothing of
+//! another array. An interrupted command leaves the array as it was, or one of which `csd array up`
+//! and `csd repair` do the rest.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use csd_store::array::{Array, ArrayFile, DriveIndex, DriveOptions, DriveRecord, Plan};
+use csd_store::array::{Array, DriveIndex, DriveRecord, Plan};
 use csd_store::catalogue::rebuild;
-use csd_store::{object, repair as pieces};
+use csd_store::repair::{self as pieces, HandedOver, Limits};
+use csd_store::{Options, object};
 use serde_json::{Value, json};
 
 use super::lock::{Lock, Writers};
 use super::process::ProcessState;
-use super::start::{self, NewDrive};
-use super::{Local, add, options, peers, process};
+use super::successor::{self, Successor};
+use super::{Local, add, process};
 use crate::cli;
 use crate::context::{Context, with_plan};
+use crate::progress::Bar;
 use crate::repair;
 use crate::report::{Failure, Report};
+use crate::runtime::stop_flag;
+use crate::units::{grouped, size};
 
 /// Most names of objects in a message.
 const NAMES_SHOWN: usize = 5;
@@ -34,16 +41,16 @@ pub(crate) fn replace(options: &cli::Replace, context: &Context) -> Result<Repor
         let message = format!("drive {drive} is replaced, `csd repair` does the rest: {why}");
         Failure { message, ..failure }
     })?;
-    let url = context.shown(&replaced.url);
-    let mut text = format!("{drive}  replaced  {url}\n");
-    if let Some(medium) = &replaced.medium {
-        text += &format!("its former medium is kept: {}\n", medium.display());
-    }
-    text += &repaired.text;
+    let text = text(&replaced, drive, context) + &repaired.text;
+    let copied = |over: &HandedOver| {
+        let lacking: u64 = over.lacking.values().sum();
+        json!({ "pieces": over.pieces, "bytes": over.bytes, "lacking": lacking })
+    };
     let result = json!({
         "drive": drive,
         "url": replaced.url,
         "medium": replaced.medium,
+        "copied": replaced.copied.as_ref().map(copied),
         "repair": repaired.result,
     });
     let mut warnings = replaced.warnings;
@@ -57,113 +64,183 @@ struct Replaced {
     url: String,
     /// Medium of the drive before, which is kept.
     medium: Option<PathBuf>,
+    /// True if the new drive has a medium from before.
+    is_former: bool,
+    /// Pieces that the drive before has given; `None` if it was not there.
+    copied: Option<HandedOver>,
     warnings: Vec<String>,
+}
+
+fn text(replaced: &Replaced, drive: &str, context: &Context) -> String {
+    let mut text = format!("{drive}  replaced  {}\n", context.shown(&replaced.url));
+    if replaced.is_former {
+        text += "it has an earlier medium of its place: what that still has is used\n";
+    }
+    if let Some(over) = &replaced.copied {
+        let lacking: u64 = over.lacking.values().sum();
+        let lacks = match lacking {
+            0 => String::new(),
+            lacking => format!(", which lacked {}", grouped(lacking)),
+        };
+        let (pieces, bytes) = (grouped(over.pieces), size(over.bytes));
+        text += &format!("{pieces} pieces ({bytes}) copied from the former drive{lacks}\n");
+    }
+    if let Some(medium) = &replaced.medium {
+        text += &format!("its former medium is kept: {}\n", medium.display());
+    }
+    text
 }
 
 /// Puts the new drive into the array file, and starts it if it is on this machine.
 fn exchange(options: &cli::Replace, context: &Context) -> Result<Replaced, Failure> {
     let path = context.array_path();
     let _lock = Lock::take(path)?;
-    let _writers = Writers::exclude(path)?;
     let mut local = Local::load(path)?;
     let warnings = add::discard(&mut local)?;
     let found = local.file.drives.iter().position(|drive| drive.name == options.drive);
     let unknown = || Failure::usage(format!("the array has no drive {:?}", options.drive));
     let index = found.ok_or_else(unknown)?;
-    let place = local.file.place(index);
     if local.file.os.is_some() {
         return Err(Failure::usage(
             "the drives of this array have operating systems, which a new drive would lack: its \
              drives cannot be replaced",
         ));
     }
-    let mut record = match &options.url {
-        Some(url) => elsewhere(url, &local.file, index)?,
-        None => here(options, &local, index)?,
-    };
-    record.place = local.file.drives[index].place;
-    check_objects(options, &local.file, place, context)?;
-    let mut file = local.file.clone();
-    let before = std::mem::replace(&mut file.drives[index], record);
-    file.check().map_err(Failure::usage)?;
-    if options.url.is_some() {
-        with_plan(&Plan::new(&file), context.options()?, async move |array: &Array| {
-            Ok(rebuild::check_vacant(array, place).await?)
-        })?;
-    }
-    stop(&local, &before)?;
-    let medium = local.home.media(&before).map_err(Failure::run)?.filter(|path| path.exists());
-    local.file = file;
-    local.save()?;
-    match options.url {
-        Some(_) => drop(peers::write(&local)?),
-        None => {
-            let started = start::start(&mut local, |file| &mut file.drives, &[index], context);
-            started.map_err(|failure| {
-                let why = &failure.message;
-                let advice = "`csd array up` starts it, `csd repair` does the rest";
-                let message = format!("drive {} is replaced, {advice}: {why}", before.name);
-                Failure { message, ..failure }
-            })?;
+    let done = take_over(options, &mut local, index, context);
+    // What still joins has not taken the place.
+    let left = add::discard(&mut local);
+    match done {
+        Ok(replaced) => {
+            Ok(Replaced { warnings: [warnings, replaced.warnings, left?].concat(), ..replaced })
+        }
+        Err(failure) => {
+            let but = left.err().map_or_else(String::new, |error| format!("; {}", error.message));
+            let message = format!("the array is as it was: {}{but}", failure.message);
+            Err(Failure { message, ..failure })
         }
     }
-    Ok(Replaced { url: local.file.drives[index].url.clone(), medium, warnings })
 }
 
-/// Returns the record of a drive at a URL.
-fn elsewhere(url: &str, file: &ArrayFile, of: usize) -> Result<DriveRecord, Failure> {
-    let address: csd_initiator::Address = url.parse().map_err(Failure::usage)?;
-    let others = file.drives.iter().enumerate().filter(|(index, _)| *index != of);
-    if let Some((_, same)) = others.into_iter().find(|(_, drive)| drive.nqn() == address.nqn) {
-        let (nqn, name) = (address.nqn, &same.name);
-        return Err(Failure::usage(format!("{nqn} is drive {name} of this array already")));
+/// Has the new drive take the place, once it has what the former one can return.
+fn take_over(
+    options: &cli::Replace,
+    local: &mut Local,
+    index: usize,
+    context: &Context,
+) -> Result<Replaced, Failure> {
+    let before = local.file.drives[index].clone();
+    let place = local.file.place(index);
+    let source = source(local, index, context)?;
+    if source.is_none() && !options.lossy {
+        check_objects(options, local, place, context)?;
     }
-    let (name, url) = (file.drives[of].name.clone(), url.to_owned());
-    let (media, media_uuid, size_bytes, cores, pid) = (None, None, None, None, None);
-    let options = DriveOptions::new();
-    let place = None;
-    Ok(DriveRecord { name, url, place, media, media_uuid, size_bytes, cores, pid, options })
+    let successor = Successor::find(options, local, index, context)?;
+    let (mut copied, mut warnings) = (source.as_ref().map(|_| HandedOver::default()), Vec::new());
+    let path = context.array_path();
+    let mut writers = None;
+    if let (Some(source), Some(over)) = (source, &mut copied) {
+        let places = (source, successor.plan(local, index), place);
+        // Others use the array while most is copied, and wait for the last.
+        let mut done = copy(options, local, &places, over, context);
+        if done.is_ok() {
+            writers = Some(Writers::exclude(path)?);
+            done = copy(options, local, &places, over, context)
+                .and_then(|()| keep_names(local, place, context));
+        }
+        match done {
+            Err(failure) if options.lossy => warnings.push(failure.message),
+            done => done?,
+        }
+    }
+    let _writers = writers.map_or_else(|| Writers::exclude(path), Ok)?;
+    stop(local, &before)?;
+    let is_former = successor.is_former;
+    let url = successor.admit(local, index)?;
+    let medium = local.home.media(&before).map_err(Failure::run)?.filter(|path| path.exists());
+    Ok(Replaced { url, medium, is_former, copied, warnings })
 }
 
-/// Returns the record of a new drive on this machine, with the options of the one before or of the
-/// array's last one here.
-fn here(options: &cli::Replace, local: &Local, index: usize) -> Result<DriveRecord, Failure> {
-    let before = &local.file.drives[index];
-    let last = local.file.drives.iter().rev().find(|drive| drive.media.is_some());
-    let like = Some(before).filter(|drive| drive.media.is_some()).or(last);
-    let in_memory = like.is_some_and(DriveRecord::is_in_memory);
-    let media = if in_memory { cli::Media::Memory } else { cli::Media::File };
-    let size_bytes = options.size.or(like.and_then(|drive| drive.size_bytes));
-    let new = NewDrive {
-        media: options.media.unwrap_or(media),
-        size_bytes: size_bytes.unwrap_or(start::SIZE_BYTES),
-        cores: like.and_then(|drive| drive.cores).unwrap_or(1),
-        options: options::of_new(&DriveOptions::new(), like, 0)?,
-    };
-    options::leave_blocks(new.size_bytes, &new.options)?;
-    let free = |path: &PathBuf| path.symlink_metadata().is_err();
-    let names = (0..).map(|number: u32| match number {
-        0 => format!("{}.media", before.name),
-        number => format!("{}-{number}.media", before.name),
-    });
-    let mut paths = names.map(|name| local.folder.join(name));
-    let path = paths.find(free).expect("one of all numbers is free");
-    Ok(new.drive(&local.file.uuid, &before.name, &local.home.relative(&path)))
+/// Returns where the former drive, or what is whole of its medium, can be read; `None` if nowhere.
+fn source(local: &mut Local, index: usize, context: &Context) -> Result<Option<Plan>, Failure> {
+    let place = local.file.place(index);
+    if successor::answers(local, place, context)? {
+        return Ok(Some(Plan::new(&local.file)));
+    }
+    let Some(url) = successor::salvage(local, index, context)? else { return Ok(None) };
+    let mut file = local.file.clone();
+    file.drives[index].url = url;
+    Ok(Some(Plan::new(&file)))
 }
 
-/// Checks that no object loses bytes without the drive, unless the user has said that it may.
+/// Copies what the former drive can return, and the new one does not have yet.
+fn copy(
+    options: &cli::Replace,
+    local: &Local,
+    (from, to, place): &(Plan, Plan, DriveIndex),
+    over: &mut HandedOver,
+    context: &Context,
+) -> Result<(), Failure> {
+    let bar = Bar::new(context, "copy", None);
+    let (total, progress, bytes_per_s) = (bar.total(), bar.progress.clone(), options.rate);
+    let (from, to, place, connect) = (from.clone(), to.clone(), *place, context.options()?);
+    let begun = std::mem::take(over);
+    let plan = Plan::new(&local.file);
+    *over = with_plan(&plan, connect.clone(), async move |array: &Array| {
+        let from = one_drive(&from, place, &connect).await?;
+        let to = one_drive(&to, place, &connect).await?;
+        let (stop, total) = (stop_flag(), Rc::new(move |bytes| total.set(bytes)));
+        let on = pieces::On::default();
+        let limits = Limits { on, bytes_per_s, stop, total, progress };
+        let mut over = begun;
+        pieces::hand_over(array, (&from, &to), &limits, &mut over).await?;
+        Ok(over)
+    })?;
+    match over.is_interrupted {
+        true => Err(Failure::run("interrupted")),
+        false => Ok(()),
+    }
+}
+
+async fn one_drive(
+    plan: &Plan,
+    place: DriveIndex,
+    options: &Options,
+) -> Result<Rc<csd_store::array::Drive>, Failure> {
+    Ok(Rc::new(plan.connect(place, options).await.map_err(Failure::run)?))
+}
+
+/// Mends the copies of names on the other drives while the former one knows them, if it votes.
+fn keep_names(local: &Local, place: DriveIndex, context: &Context) -> Result<(), Failure> {
+    with_plan(&Plan::new(&local.file), context.options()?, async move |array: &Array| {
+        let voting = array.voting();
+        if voting.contains(&place) {
+            for index in voting.into_iter().filter(|index| *index != place) {
+                rebuild::rebuild(array, index).await?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Checks that no object loses bytes without the drive: the pieces of all others are read.
 fn check_objects(
     options: &cli::Replace,
-    file: &ArrayFile,
+    local: &Local,
     place: DriveIndex,
     context: &Context,
 ) -> Result<(), Failure> {
-    if options.lossy {
-        return Ok(());
-    }
-    let names = with_plan(&Plan::new(file), context.options()?, async move |array: &Array| {
+    let bar = Bar::new(context, "check", None);
+    let (progress, bytes_per_s) = (bar.progress.clone(), options.rate);
+    let plan = Plan::new(&local.file);
+    let names = with_plan(&plan, context.options()?, async move |array: &Array| {
         let listed = object::list(array).await?;
-        Ok(pieces::endangered(array, &listed.sealed, place).await)
+        let (stop, total, on) = (stop_flag(), Rc::new(|_| {}), pieces::On::default());
+        let limits = Limits { on, bytes_per_s, stop, total, progress };
+        let names = pieces::endangered(array, &listed.sealed, place, &limits).await;
+        match limits.stop.get() {
+            true => Err(Failure::run("interrupted")),
+            false => Ok(names),
+        }
     })?;
     refuse_losses(&options.drive, names)
 }

@@ -3,9 +3,11 @@
 //! Invariant: the array file names a process as soon as it is started; otherwise the process is
 //! killed.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Child;
 
+use csd_os::os_folder::remove_if_there;
 use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, IN_MEMORY};
 
 use super::{Local, media, options, oses, peers, process};
@@ -15,6 +17,9 @@ use crate::report::Failure;
 
 /// Default size of a new drive's media, bytes.
 pub(super) const SIZE_BYTES: u64 = 1 << 30;
+
+/// Room for the small files of drives, bytes.
+const ROOM_BYTES: usize = 64 << 10;
 
 /// Properties of a new drive.
 pub(super) struct NewDrive {
@@ -61,24 +66,54 @@ pub(super) fn start(
     places: &[usize],
     context: &Context,
 ) -> Result<(), Failure> {
+    match try_all(local, which, places, context)?.into_iter().next() {
+        Some((_, failure)) => Err(failure),
+        None => Ok(()),
+    }
+}
+
+/// Does what [`start`] does; returns the positions of drives that did not start, with the reasons.
+///
+/// # Errors
+/// If the folder takes no files, before anything is started; or the array file cannot be written.
+pub(super) fn try_all(
+    local: &mut Local,
+    which: Which,
+    places: &[usize],
+    context: &Context,
+) -> Result<Vec<(usize, Failure)>, Failure> {
     let cannot = |error| Failure::run(format!("folder {}: {error}", local.folder.display()));
     std::fs::create_dir_all(&local.folder).map_err(cannot)?;
+    try_folder(&local.folder).map_err(cannot)?;
     peers::write(local)?;
-    let (mut started, mut failure) = (Vec::new(), None);
+    let (mut started, mut failures) = (Vec::new(), Vec::new());
     for &place in places {
         match start_one(local, which, place, context) {
             Ok(child) => started.push((place, child)),
-            Err(error) => failure = failure.or(Some(error)),
+            Err(error) => failures.push((place, error)),
         }
     }
     for (place, child) in started {
-        let served = serves(local, which, place, child);
-        failure = failure.or(served.err());
+        failures.extend(serves(local, which, place, child).err().map(|error| (place, error)));
+    }
+    for (place, _) in &failures {
+        which(&mut local.file)[*place].pid = None;
     }
     local.save()?;
     // With the ports at which they serve now.
     peers::write(local)?;
-    failure.map_or(Ok(()), Err)
+    Ok(failures)
+}
+
+/// Writes a file in the folder and deletes it, as drives write theirs: their logs say nothing on a
+/// full disk.
+fn try_folder(folder: &Path) -> std::io::Result<()> {
+    let (path, text) = (folder.join("room"), [b' '; ROOM_BYTES]);
+    remove_if_there(&path)?;
+    let mut file = std::fs::File::create_new(&path)?;
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    remove_if_there(&path)?;
+    written
 }
 
 fn start_one(
@@ -111,9 +146,6 @@ fn serves(local: &mut Local, which: Which, place: usize, child: Child) -> Result
             drive.url = url;
             media::record(drive, &local.home)
         }
-        Err(error) => {
-            drive.pid = None;
-            Err(error)
-        }
+        Err(error) => Err(error),
     }
 }

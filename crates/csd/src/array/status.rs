@@ -103,7 +103,8 @@ impl DriveState {
 }
 
 async fn query_drives(array: &Array) -> Vec<Result<DriveState, String>> {
-    // Without a majority the objects are unknown; the drives are still shown.
+    // Without a majority the objects are unknown; the drives are still shown. Damaged names are
+    // among the warnings, as those of every command.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
     let slots = DriveIndex::each(array.slots()).filter(|(_, slot)| !slot.is_vacant());

@@ -35,16 +35,24 @@ Examples:
   csd array add --drives 2
   csd array add nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d7")]
     Add(Add),
-    /// Put a new drive into the place of another one, and rebuild what it held
+    /// Put a new drive into the place of another one, with what it held
     ///
-    /// The new drive is one that serves at a URL, or a new one on this machine. It gets the names
-    /// and a vote, then all objects are repaired, as `csd repair` does. The former drive is stopped
-    /// if it is on this machine; its medium is kept. A drive that holds data of another array is
-    /// refused, and so is a replacement by which objects would lose bytes.
+    /// The new drive is one that serves at a URL, or a new one on this machine. If the former drive
+    /// answers, every piece is copied from it and compared with its digest before the new one takes
+    /// its place; others may go on using the array meanwhile. If it does not, its medium is read if
+    /// that is here, even a damaged one. What cannot be copied is computed from the other drives.
+    /// Without the former drive all pieces of the others are read first, and a replacement by which
+    /// objects would lose bytes is refused.
+    ///
+    /// Then the new drive gets the names and a vote, and all objects are repaired, as `csd repair`
+    /// does. The former drive is stopped if it is on this machine; its medium is kept, and can be
+    /// taken back with --medium, or with --url where it serves. A drive that holds data of another
+    /// array is refused. An interrupted command leaves the array as it was.
     #[command(after_help = "\
 Examples:
   csd array replace d3
-  csd array replace d3 --url nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d3")]
+  csd array replace d3 --url nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d3
+  csd array replace d3 --medium csd-array/d3.media    take back a medium that was kept")]
     Replace(Replace),
     /// Move objects that do not lie on all drives to all of them
     ///
@@ -89,10 +97,18 @@ Examples:
     /// it. The objects' data is not copied. Others may go on using the array meanwhile.
     ///
     /// A drive that is named and votes has damaged copies of names mended.
+    ///
+    /// After most drives were emptied, too few are left that know the names. --accept goes on with
+    /// what those know that vote: names and changes that only the others knew are lost, and a
+    /// removed name may come back. Likewise --accept-name takes the highest sound copy of a name
+    /// whose other copies are damaged. Both need all drives up, and no other host may write
+    /// meanwhile.
     #[command(after_help = "\
 Examples:
-  csd array rebuild         # every drive that does not vote
-  csd array rebuild d3")]
+  csd array rebuild                         every drive that does not vote
+  csd array rebuild d3
+  csd array rebuild --accept                from the drives that vote, however few
+  csd array rebuild --accept-name prices    one name, as its highest sound copy says")]
     Rebuild(Rebuild),
     /// Stop the drives that `csd array up` started
     ///
@@ -191,6 +207,9 @@ pub(crate) struct Replace {
     /// this machine]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// A medium in the array's folder that this place had before; what it still has is used
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "size", "media"])]
+    pub(crate) medium: Option<PathBuf>,
     /// Size of the new drive's media [default: as the drive before, or the array's last one here]
     #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "url")]
     pub(crate) size: Option<u64>,
@@ -200,8 +219,7 @@ pub(crate) struct Replace {
     /// Replace it although objects lose bytes by that
     #[arg(long)]
     pub(crate) lossy: bool,
-    /// Bytes that each drive reads or writes in a second for the repair, such as 50M [default: no
-    /// limit]
+    /// Bytes that each drive reads or writes in a second, such as 50M [default: no limit]
     #[arg(long, alias = "budget", value_name = "SIZE", value_parser = rate)]
     pub(crate) rate: Option<u64>,
 }
@@ -244,8 +262,14 @@ pub(crate) enum Media {
 #[derive(Args, Debug)]
 pub(crate) struct Rebuild {
     /// Drives, by name [default: all that do not vote]
-    #[arg(value_name = "DRIVE")]
+    #[arg(value_name = "DRIVE", conflicts_with = "accept_name")]
     pub(crate) drives: Vec<String>,
+    /// Take for true what the drives know that vote, however few they are; the rest is lost
+    #[arg(long, conflicts_with = "accept_name")]
+    pub(crate) accept: bool,
+    /// Take for true the highest sound copy of this name; later changes of it are lost
+    #[arg(long, value_name = "NAME")]
+    pub(crate) accept_name: Vec<String>,
 }
 
 /// Options of `csd array down`.

@@ -27,12 +27,13 @@ pub(crate) mod ways;
 pub(crate) use array::{Add, Array, Down, Media, Rebalance, Rebuild, Remove, Replace, Up};
 pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
-pub(crate) use object::{Get, Ls, Names, On, Protect, Put, Stat};
+pub(crate) use object::{Get, Ls, On, Protect, Put, Rm, Stat};
 pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, value_parser};
@@ -65,6 +66,13 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "NQN")]
     #[arg(value_parser = parse_nqn)]
     pub(crate) host_nqn: Option<String>,
+    /// Longest wait for an answer of a drive, seconds
+    ///
+    /// A drive whose machine accepts no connection within 5 s is down. A read for which a drive is
+    /// needed tries it a second time, and waits as long again.
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", default_value = "30")]
+    #[arg(value_parser = parse_timeout)]
+    pub(crate) timeout: Duration,
     /// Print one JSON object {schema, command, result, warnings} instead of text
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
@@ -76,6 +84,18 @@ pub(crate) struct Cli {
     pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Longest `--timeout`, seconds: an hour.
+const TIMEOUT_S_MAX: f64 = 3600.0;
+
+/// Parses a positive number of seconds.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "no number of seconds".to_owned())?;
+    match seconds > 0.0 && seconds <= TIMEOUT_S_MAX {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err(format!("a number of seconds above 0, at most {TIMEOUT_S_MAX}")),
+    }
 }
 
 /// Help heading of the options that most commands take.
@@ -124,7 +144,7 @@ pub(crate) enum Command {
     /// Protect an object against the loss of drives, by an erasure code
     Protect(Protect),
     /// Remove objects
-    Rm(Names),
+    Rm(Rm),
     /// Let the drives check the chunks of objects where they are
     ///
     /// Each drive reads its chunks and compares them with the checksums that the catalogue holds;

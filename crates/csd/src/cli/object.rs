@@ -44,7 +44,8 @@ pub(crate) struct Put {
     /// Element for an empty cell of the column [default: an error]
     #[arg(long, value_enum, requires = "csv")]
     pub(crate) empty: Option<EmptyCell>,
-    /// Namespace for chunks: as values, or as blocks
+    /// Namespace for chunks: as values, or as blocks, of which an object takes at least a unit of 8
+    /// MiB on each of its drives, however short it is
     #[arg(long, value_enum, default_value_t = On::Kv)]
     pub(crate) on: On,
     /// Chunk size, a power of two from 4K to 8M, as far as the drives have values that long
@@ -214,10 +215,14 @@ pub(crate) struct Ls {
     pub(crate) all: bool,
 }
 
-/// Names of objects.
+/// Options of `csd rm`.
 #[derive(Args, Debug)]
-pub(crate) struct Names {
+pub(crate) struct Rm {
     /// Names of the objects
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
+    /// Drop names of which too few copies are sound, whatever they stand for; or what stands under
+    /// a key that a warning names. Every drive must be up, and no other host may write meanwhile
+    #[arg(long)]
+    pub(crate) damaged: bool,
 }

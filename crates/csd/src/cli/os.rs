@@ -41,6 +41,18 @@ Examples:
     /// Removes the rests of one that was killed, too. Hosts may write the drive's blocks from then
     /// on.
     Down(Which),
+    /// Copy a pipe to a log of bounded size; `csd os up` starts this
+    #[command(hide = true)]
+    KeepLog(KeepLog),
+}
+
+/// Options of `csd os keep-log`.
+#[derive(Args, Debug)]
+pub(crate) struct KeepLog {
+    /// Named pipe into which programs write
+    pub(crate) pipe: PathBuf,
+    /// Log to write
+    pub(crate) log: PathBuf,
 }
 
 /// Options of `csd os up`.
@@ -102,6 +114,7 @@ impl Os {
             Self::Status(_) => "os status",
             Self::Exec(_) => "os exec",
             Self::Down(_) => "os down",
+            Self::KeepLog(_) => "os keep-log",
         }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! - [`target`] finds the drives that a command names
 //! - [`addresses`] has the network of an array, [`network`] their tunnels and OpenSSH's files
+//! - [`log_keeper`] bounds the logs of programs inside
 //! - [`mod@up`] and [`mod@status`] are commands; the others are here
 
 mod addresses;
+mod log_keeper;
 mod network;
 mod status;
 mod target;
@@ -30,6 +32,7 @@ pub(crate) fn os(command: &Os, context: &Context) -> Result<Report, Failure> {
         Os::Status(which) => status::status(which, context),
         Os::Exec(options) => exec(options, context),
         Os::Down(which) => down(which, context),
+        Os::KeepLog(options) => log_keeper::keep_log(options),
     }
 }
 

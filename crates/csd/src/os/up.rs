@@ -134,6 +134,7 @@ pub(crate) fn start(target: &OsTarget<'_>, wanted: &Wanted) -> Result<(String, V
         limits: wanted.limits,
         fs: wanted.fs,
         door: door(target, wanted.retry)?,
+        log_keeper: log_keeper(target)?,
         hosts: network::hosts(target, ends.as_ref()),
         tunnel,
     };
@@ -164,6 +165,14 @@ pub(crate) fn start(target: &OsTarget<'_>, wanted: &Wanted) -> Result<(String, V
         "ssh": host_key.is_some(),
     });
     Ok((format!("{}  {words}\n", target.name), object))
+}
+
+/// Returns the command line that keeps the log of the first process.
+fn log_keeper(target: &OsTarget<'_>) -> Result<Vec<String>, Failure> {
+    let paths = [target.os_folder.log_pipe(), target.os_folder.log()];
+    let mut words = vec![program()?, "os".to_owned(), "keep-log".to_owned()];
+    words.extend(paths.iter().map(|path| path.to_string_lossy().into_owned()));
+    Ok(words)
 }
 
 /// Returns the command line that attaches the drive's blocks.

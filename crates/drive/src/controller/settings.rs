@@ -180,6 +180,12 @@ impl Settings {
             }
             let dirty = std::mem::take(&mut this.state().dirty);
             let result = if dirty { this.write(&syncer).await } else { Ok(()) };
+            if result.is_err() {
+                // The next one writes the values of this one to the same page: the other is whole.
+                let mut state = this.state();
+                state.sequence -= 1;
+                state.dirty = true;
+            }
             this.writing.store(false, SeqCst);
             result
         });

@@ -50,7 +50,10 @@ pub(super) async fn initialise(
     while left > 0 {
         let received = match stream.try_recv(&mut response[..left]).map_err(lost)? {
             Some(0) => return Err(lost(io::ErrorKind::UnexpectedEof.into())),
-            Some(count) => &response[..count],
+            Some(count) => {
+                association.hear();
+                &response[..count]
+            }
             None => {
                 stream.readable().await.map_err(lost)?;
                 continue;
@@ -106,6 +109,7 @@ impl Driver {
                 Some(0) => return Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
                 Some(count) => {
                     let count = count as u64;
+                    self.connection.association.hear();
                     self.connection.association.count(|traffic| traffic.wire_to_host += count);
                 }
                 None => {}

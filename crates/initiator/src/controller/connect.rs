@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,12 @@ use csd_nvme::feature::{FeatureId, NumberOfQueues, set_features};
 use csd_nvme::host::connect_data;
 use csd_nvme::identify::IdentifyController;
 use csd_nvme::property::{self, Capabilities, Configuration, ControllerStatus};
-use csd_reactor::{Class, Endpoint, Stream, random_bytes, sleep, spawn, timeout};
+use csd_reactor::{Class, Endpoint, Stream, now, random_bytes, sleep, spawn, timeout};
 
 use super::{Controller, Inner, PROPERTY_PAUSE, admin, auth, describe, keep_alive, low};
 use crate::association::{Association, Closer};
 use crate::connection::{Connection, Reply, Request};
+use crate::options::CONNECT_ANSWERS;
 use crate::{Address, Error, Options};
 
 /// Entries of the admin queue: the minimum of a fabrics drive.
@@ -35,11 +37,7 @@ pub(super) async fn connect(address: &Address, options: &Options) -> Result<Cont
     let drive: Arc<str> = whole.to_string().into();
     let step = Cell::new("the connection");
     let connecting = Connecting::new(address, options, &drive, &step);
-    let limit = options.connect_timeout;
-    match timeout(limit, connecting.run()).await {
-        Ok(connected) => connected,
-        Err(_) => Err(Error::Timeout { drive, what: step.get(), after: limit }),
-    }
+    connecting.unless_silent(connecting.run()).await
 }
 
 /// Connects and enables an admin queue alone; it closes with the [`Closer`].
@@ -56,11 +54,7 @@ pub(super) async fn admin_only(
         connecting.enable(&connection, cntlid).await?;
         Ok(connection)
     };
-    let limit = options.connect_timeout;
-    match timeout(limit, steps).await {
-        Ok(connected) => connected.map(|connection| (connection, closer)),
-        Err(_) => Err(Error::Timeout { drive, what: step.get(), after: limit }),
-    }
+    connecting.unless_silent(steps).await.map(|connection| (connection, closer))
 }
 
 struct Connecting<'a> {
@@ -95,6 +89,29 @@ impl<'a> Connecting<'a> {
         let (timeout, class) = (options.command_timeout, options.class);
         let association = Association::new(Arc::clone(drive), timeout, class);
         Self { address, options, host_id, association, step, reached: RefCell::default() }
+    }
+
+    /// Takes these steps, unless the drive is silent for too long, or answers without end.
+    async fn unless_silent<T>(
+        &self,
+        steps: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let mut steps = pin!(steps);
+        let (limit, begun) = (self.options.connect_timeout, now());
+        loop {
+            let at = (self.association.heard() + limit).min(begun + limit * CONNECT_ANSWERS);
+            let left = at.since(now());
+            if let Ok(done) = timeout(left, steps.as_mut()).await {
+                return done;
+            }
+            if left == Duration::ZERO {
+                return Err(self.silent(limit));
+            }
+        }
+    }
+
+    fn silent(&self, after: Duration) -> Error {
+        Error::Timeout { drive: self.drive(), what: self.step.get(), after }
     }
 
     async fn run(&self) -> Result<Controller, Error> {
@@ -132,12 +149,15 @@ impl<'a> Connecting<'a> {
     async fn open(&self, entries: u16) -> Result<Rc<Connection>, Error> {
         let unreachable =
             |cause| Error::Unreachable { drive: self.drive(), cause: Arc::new(cause) };
-        let stream = self.stream().await.map_err(unreachable)?;
+        let limit = self.options.reach_timeout.min(self.options.connect_timeout);
+        let reached = timeout(limit, self.stream(limit)).await;
+        let stream = reached.map_err(|_| self.silent(limit))?.map_err(unreachable)?;
         Connection::open(&self.association, stream, entries, self.options.digests).await
     }
 
-    /// Connects to the first address of the drive that answers; every queue to the same one.
-    async fn stream(&self) -> io::Result<Stream> {
+    /// Connects to the first address of the drive that answers within `limit`; every queue to the
+    /// same one.
+    async fn stream(&self, limit: Duration) -> io::Result<Stream> {
         if let Some(socket) = &*self.reached.borrow() {
             return Stream::connect(socket).await;
         }
@@ -146,7 +166,7 @@ impl<'a> Connecting<'a> {
             return Stream::connect(socket).await;
         }
         // One that does not answer leaves time for the others.
-        let share = self.options.connect_timeout / u32::try_from(sockets.len() + 1).unwrap_or(2);
+        let share = limit / u32::try_from(sockets.len() + 1).unwrap_or(2);
         let (mut kind, mut reasons) = (io::ErrorKind::TimedOut, Vec::new());
         for socket in sockets {
             match timeout(share, Stream::connect(&socket)).await {

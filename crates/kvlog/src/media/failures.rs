@@ -76,8 +76,8 @@ impl Failures {
         self.state().clone()
     }
 
-    /// Sets the function that is told of failures from now on, on the core that made the access. The
-    /// first one stays.
+    /// Sets the function that is told of failures from now on, on the core that made the access.
+    /// The first one stays.
     pub fn tell(&self, told: fn(&Failure)) {
         let _ = self.told.set(told);
     }

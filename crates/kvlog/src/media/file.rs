@@ -58,7 +58,7 @@ impl std::fmt::Debug for FileMedia {
 
 impl FileMedia {
     /// Opens `path`, and returns true with it if it is new: a file that did not exist or was empty,
-    /// or has `bytes` bytes and begins with zeros, or a block device that begins with zeros. A new
+    /// or has `bytes` bytes that all are zeros, or a block device that begins with zeros. A new
     /// file gets `bytes` bytes, reserved on its file system, or [written as zeros](OnZeros) where
     /// that cannot be; a file that was made for this and cannot get them is removed. Of a new device
     /// `bytes` bytes are used, or all of it if that is 0.
@@ -83,12 +83,12 @@ impl FileMedia {
                 let has = length >> 20;
                 return Err(Error::Usage(format!("{path} has {has} MiB, not {wanted}")));
             }
-            let is_new = media.is_blank().await?;
+            let is_new = media.is_blank(HEAD_BYTES).await?;
             media.bytes = if is_new && bytes > 0 { bytes } else { length };
             return Ok((media, is_new));
         }
         // A first start that did not come to its end leaves reserved zeros.
-        if length > 0 && (length != bytes || !media.is_blank().await?) {
+        if length > 0 && (length != bytes || !media.is_blank(bytes).await?) {
             return Ok((media, false));
         }
         let failed = |source| Error::Media { path: path.to_owned(), source };
@@ -232,12 +232,18 @@ impl FileMedia {
         self.read_only.load(Ordering::Acquire)
     }
 
-    /// Returns true when the place of the superblocks holds nothing but zeros.
-    async fn is_blank(&self) -> Result<bool, Error> {
-        let length = usize::try_from(HEAD_BYTES.min(self.bytes)).expect("at most 1 MiB");
-        let (result, head) = self.read(0, Buffer::with_room(0, length, 0)).await;
-        result?;
-        Ok(head.iter().all(|byte| *byte == 0))
+    /// Returns true when the first `bytes` bytes are nothing but zeros.
+    async fn is_blank(&self, bytes: u64) -> Result<bool, Error> {
+        let bytes = bytes.min(self.bytes);
+        for offset in (0..bytes).step_by(usize::try_from(HEAD_BYTES).expect("1 MiB")) {
+            let length = usize::try_from(HEAD_BYTES.min(bytes - offset)).expect("at most 1 MiB");
+            let (result, piece) = self.read(offset, Buffer::with_room(0, length, 0)).await;
+            result?;
+            if piece.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Fills `buffer` from `offset` on. May return another buffer of the same length, with at least

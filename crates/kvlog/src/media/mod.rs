@@ -2,8 +2,8 @@
 //! power cut. Tests can add faults to any of them.
 //!
 //! Invariants: a read returns the last completed write; after [`Media::sync`] every write completed
-//! before it began is durable; after a failed sync the medium takes no more writes, and neither once
-//! it is no longer what was opened.
+//! before it began is durable; after a failed sync the medium takes no more writes, and neither
+//! once it is no longer what was opened.
 
 mod device;
 mod failures;

@@ -51,24 +51,23 @@ pub async fn load(
 }
 
 impl Shard {
-    /// Reads a segment's checkpoints, oldest first. If one is damaged, also returns the places of
-    /// those that others name, this one included.
-    pub(super) async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Vec<SegmentRange>) {
-        let mut loaded = Vec::new();
+    /// Reads a segment's checkpoints from the last one backwards, and returns them oldest first. If
+    /// one is damaged, returns those behind it, and its place.
+    pub(super) async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Option<SegmentRange>) {
+        let mut loaded: Vec<Loaded> = Vec::new();
+        let mut damaged = None;
         let mut next = found.checkpoint(&self.segments);
         while let Some(range) = next {
             let Some(checkpoint) = load(&self.media, &self.segments, found, range).await else {
                 self.lost_checkpoint(found, range.offset);
-                let mut known: Vec<SegmentRange> =
-                    loaded.iter().map(|it: &Loaded| it.range).collect();
-                known.push(range);
-                return (Vec::new(), known);
+                damaged = Some(range);
+                break;
             };
             next = checkpoint.header.previous;
             loaded.push(checkpoint);
         }
         loaded.reverse();
-        (loaded, Vec::new())
+        (loaded, damaged)
     }
 
     /// Notes a damaged checkpoint, once.

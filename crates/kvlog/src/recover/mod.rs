@@ -15,22 +15,26 @@
 
 pub mod by_checkpoints;
 pub mod by_mark;
+pub mod lost;
+mod records;
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_reactor::Buffer;
 
-use crate::error::Error;
-use crate::hint::{HINT_OFFSET, Hint};
+use crate::error::{Error, MediaError};
+use crate::hint::Hint;
 use crate::mark::Position;
 use crate::media::Media;
-use crate::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET, Record, SECTOR_BYTES, SegmentRange};
+use crate::record::{
+    KIND_FINAL_CHECKPOINT, PAGE_BYTES, RECORDS_OFFSET, RecordHeader, SECTOR_BYTES, SegmentRange,
+    value_offset,
+};
 use crate::segment_head::{Head, Seal, SegmentHeader, SegmentSeal};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
-use crate::shard::{Location, Segment, Shard};
-use crate::walk::{Step, Until, Walk};
+use crate::shard::{Segment, Shard};
+use crate::walk::{Until, Walk};
 
 /// A segment in use, as its first two pages describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +75,7 @@ pub async fn survey(
 ) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     for number in 0..segments.count {
-        let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
-        let (result, pages) =
-            media.read(segments.at(number, 0), Buffer::with_room(0, length, 0)).await;
-        result?;
-        match Found::decode(number, &pages, segments) {
+        match head(media, segments, number).await? {
             Ok(Some(segment)) if segment.shard >= shards => {
                 let shard = segment.shard;
                 return Err(Error::Format(format!("segment {number} belongs to shard {shard}")));
@@ -91,40 +91,79 @@ pub async fn survey(
         segments.give(number);
     }
     found.sort_by_key(|segment| segment.sequence);
+    same_sequence(&found).into_iter().try_for_each(|text| segments.damaged(text))?;
     // Sequences of this life differ from those of earlier ones that left nothing but records: the
     // header of a segment may be lost in a power cut, or freed, and the records behind it be there.
     segments.skip_sequences(random >> SKIP_BITS);
     Ok(found)
 }
 
+/// Returns descriptions of segments with the same sequence, of which one has another's header.
+/// `found` is in the order of sequences.
+pub fn same_sequence(found: &[Found]) -> Vec<String> {
+    let pairs = found.windows(2).filter(|pair| pair[0].sequence == pair[1].sequence);
+    let text = |pair: &[Found]| {
+        let (one, other) = (pair[0].number, pair[1].number);
+        format!("segments {one} and {other} have the same sequence")
+    };
+    pairs.map(text).collect()
+}
+
+/// Reads the first two pages of a segment; `None` when it is free. The inner error is the damage,
+/// described.
+///
+/// # Errors
+/// When the medium cannot be read.
+pub async fn head(
+    media: &Media,
+    segments: &Segments,
+    number: u32,
+) -> Result<Result<Option<Found>, String>, MediaError> {
+    let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
+    let (result, pages) = media.read(segments.at(number, 0), Buffer::with_room(0, length, 0)).await;
+    result?;
+    let (head, page) = pages.split_at(usize::try_from(PAGE_BYTES).expect("a page"));
+    match SegmentHeader::decode(head, &segments.uuid) {
+        Head::Free { ended } => {
+            let lost = lost::look(media, segments, (number, ended), page).await?;
+            Ok(lost.map_or(Ok(None), Err))
+        }
+        Head::Damaged => Ok(Err(format!("segment {number}: its header (checksum)"))),
+        Head::Used { sequence, shard } => {
+            Ok(Found::decode((number, sequence, shard), page, segments).map(Some))
+        }
+    }
+}
+
 impl Found {
-    /// Decodes the first two pages of a segment; `None` when it is free.
+    /// Decodes the second page of a segment in use.
     ///
     /// # Errors
     /// The damage, described.
-    pub fn decode(number: u32, pages: &[u8], segments: &Segments) -> Result<Option<Self>, String> {
-        let (head, seal) = pages.split_at(usize::try_from(PAGE_BYTES).expect("a page"));
-        match SegmentHeader::decode(head, &segments.uuid) {
-            Head::Free => {
-                if let Some((sequence, seal)) =
-                    SegmentSeal::decode_any(seal, segments.segment_bytes)
-                    && seal.valid_bytes == RECORDS_OFFSET
-                    && seal.stopped.is_none()
-                {
-                    segments.headless.met(sequence);
-                }
-                Ok(None)
-            }
-            Head::Damaged => Err(format!("segment {number}: its header (checksum)")),
-            Head::Used { sequence, shard } => {
-                let hint = &seal[usize::try_from(HINT_OFFSET - PAGE_BYTES).expect("a sector")..];
-                let bytes = segments.segment_bytes;
-                let seal = SegmentSeal::decode(seal, sequence, bytes);
-                let hint = Hint::decode(hint, sequence, bytes)
-                    .filter(|_| segments.has_checkpoints() && seal.is_none());
-                Ok(Some(Self { number, sequence, shard, seal, hint, is_cut: false }))
-            }
+    fn decode(
+        (number, sequence, shard): (u32, u64, u32),
+        page: &[u8],
+        segments: &Segments,
+    ) -> Result<Self, String> {
+        let bytes = segments.segment_bytes;
+        let (seal, hint) = page.split_at(usize::try_from(SECTOR_BYTES).expect("small"));
+        let later = [
+            SegmentSeal::decode_any(seal, bytes).map(|(of, seal)| (of, seal.drive)),
+            Hint::decode_any(hint, bytes).map(|(of, hint)| (of, hint.drive)),
+        ];
+        let is_ours = |drive: u32| drive > 0 && drive == segments.tag();
+        if later.iter().flatten().any(|(of, drive)| *of > sequence && is_ours(*drive)) {
+            return Err(format!("segment {number}: its header is older than what follows"));
         }
+        let seal = SegmentSeal::decode(seal, sequence, bytes);
+        let hint = Hint::decode(hint, sequence, bytes).filter(|_| segments.has_checkpoints());
+        if let (Some(seal), Some(hint)) = (seal, hint)
+            && hint.durable_bytes > seal.valid_bytes.next_multiple_of(SECTOR_BYTES)
+        {
+            return Err(format!("segment {number}: its seal is older than its hint"));
+        }
+        let hint = hint.filter(|_| seal.is_none());
+        Ok(Self { number, sequence, shard, seal, hint, is_cut: false })
     }
 
     /// Makes a walk over the segment's records.
@@ -179,7 +218,7 @@ impl Shard {
     /// When the medium fails, or is damaged.
     pub async fn recover(self: &Rc<Self>, found: &[Found]) -> Result<(), Error> {
         // Of this shard alone, until its index is built.
-        let mut newest: BTreeMap<EntryKey, (u64, Location)> = BTreeMap::new();
+        let mut newest = records::Newest::new();
         let own = found.iter().filter(|segment| segment.shard == self.number);
         let own: Vec<Found> = own.copied().collect();
         if let Err(text) = check_seals(&own, &self.segments) {
@@ -190,6 +229,12 @@ impl Shard {
             let sealed = found.seal.is_some() && !found.is_cut;
             let segment = Segment { sequence: found.sequence, sealed, ..Segment::default() };
             self.owned.borrow_mut().insert(found.number, segment);
+            if let Some(seal) = found.seal.filter(|seal| seal.stopped.is_some())
+                && self.goes_on(found, seal.valid_bytes).await?
+            {
+                let text = format!("segment {}: its seal is older than its records", found.number);
+                self.segments.damaged(text)?;
+            }
             self.tail.replace(SegmentTail::default());
             let filled = self.recover_records(found, &mut newest).await?;
             let sequence = found.sequence;
@@ -214,11 +259,40 @@ impl Shard {
                 Some(_) if !found.is_cut => {}
                 // Directly behind the last whole record, or where the mark says: the rest does not
                 // belong to the log.
-                _ => self.seal_closed(found.number, filled).await?,
+                _ => {
+                    self.read_last_page(found, filled).await;
+                    self.seal_closed(found.number, filled).await?;
+                }
             }
         }
         newest.into_iter().for_each(|(key, (_, location))| self.apply(key, location));
         Ok(())
+    }
+
+    /// Returns true if a record begins a group at the end that the seal of a stop says.
+    async fn goes_on(&self, found: &Found, end: u64) -> Result<bool, Error> {
+        if !self.segments.has_checkpoints() || value_offset(end) > self.segments.segment_bytes {
+            return Ok(false);
+        }
+        let header = Buffer::with_room(0, RecordHeader::SIZE, 0);
+        let (result, header) = self.media.read(self.segments.at(found.number, end), header).await;
+        result?;
+        let header = RecordHeader::checked(&header, found.sequence);
+        Ok(header.is_some_and(|header| header.kind() != KIND_FINAL_CHECKPOINT))
+    }
+
+    /// Reads the bytes of the last page before the end, as far as they are in use, so that the final
+    /// checkpoint has the place behind them that groups left for it. Without them it has a page.
+    async fn read_last_page(&self, found: &Found, filled: u64) {
+        let length = usize::try_from(filled % PAGE_BYTES).expect("less than a page");
+        let at = self.segments.at(found.number, filled - length as u64);
+        let (result, page) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
+        if self.segments.has_checkpoints() && result.is_ok() {
+            let mut page = page.to_vec();
+            let sector = usize::try_from(SECTOR_BYTES).expect("small");
+            page.resize(length.next_multiple_of(sector), 0);
+            self.tail.borrow_mut().page = Some(page);
+        }
     }
 
     /// Opens a segment that was sealed because the drive stopped. It stays sealed if the bytes of
@@ -239,87 +313,6 @@ impl Shard {
         self.open.set(Some(found.number));
         self.has_stop_seal.set(true);
         Ok(())
-    }
-
-    /// Adds a segment's records to the index, and returns how far they fill it.
-    async fn recover_records(
-        &self,
-        found: &Found,
-        newest: &mut BTreeMap<EntryKey, (u64, Location)>,
-    ) -> Result<u64, Error> {
-        let mut walk = found.walk(&self.media, &self.segments);
-        let (loaded, damaged) = self.checkpoints(found).await;
-        let is_whole = damaged.is_empty();
-        if is_whole && let Some(last) = loaded.last() {
-            loaded.iter().for_each(|checkpoint| self.recovered_list(found, &checkpoint.records));
-            if let Some(seal) = found.seal.filter(|_| !found.is_cut) {
-                // Only of a segment that may be opened again the last list is continued.
-                if seal.stopped.is_some() {
-                    let mut tail = self.tail.borrow_mut();
-                    tail.checkpoint = last.header.previous;
-                    last.records.iter().for_each(|it| tail.listing.add(it.offset, &it.record()));
-                }
-                return Ok(seal.valid_bytes);
-            }
-            self.tail.borrow_mut().checkpoint = Some(last.range);
-            walk = walk.behind(last.range);
-        }
-        let mut walk = walk.knowing(damaged);
-        loop {
-            match walk.next().await? {
-                Step::Record(offset, record) => {
-                    self.recovered(found, offset, &record, newest);
-                    if self.segments.has_checkpoints() {
-                        self.tail.borrow_mut().listing.add(offset, &record);
-                    }
-                }
-                Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
-                    let range = SegmentRange { offset: at, bytes: checkpoint.footprint() };
-                    self.tail
-                        .replace(SegmentTail { checkpoint: Some(range), ..SegmentTail::default() });
-                }
-                Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
-                Step::Checkpoint(..) => {}
-                Step::Unknown(at, kind) => {
-                    let number = found.number;
-                    self.segments.damaged(format!(
-                        "segment {number}: the record at {at} is of kind {kind}, which this \
-                         program does not know"
-                    ))?;
-                }
-                Step::Damage(at) => {
-                    let text = format!("segment {}: no record at {at}", found.number);
-                    self.segments.damaged(text)?;
-                    walk.pass_over().await?;
-                }
-                Step::End => break,
-            }
-        }
-        self.tail.borrow_mut().kept = found.hint;
-        Ok(found.seal.map_or(walk.position(), |seal| seal.valid_bytes))
-    }
-
-    /// Adds a record to the index.
-    pub(crate) fn recovered(
-        &self,
-        found: &Found,
-        offset: u64,
-        record: &Record,
-        newest: &mut BTreeMap<EntryKey, (u64, Location)>,
-    ) {
-        let value_bytes = record.value_bytes;
-        let location = Location { segment: found.number, offset, value_bytes };
-        self.segments.seen(record.commit, found.sequence);
-        if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
-            segment.longest = segment.longest.max(record.footprint());
-        }
-        if self.segments.has_checkpoints() {
-            return self.apply(record.key, location);
-        }
-        let known = newest.get(&record.key).map_or(0, |(commit, _)| *commit);
-        if record.commit >= known {
-            newest.insert(record.key, (record.commit, location));
-        }
     }
 }
 

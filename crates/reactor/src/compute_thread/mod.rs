@@ -179,3 +179,22 @@ impl<J: Job> ErasedJob for Running<J> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_job_without_a_thread_is_told_so_and_not_that_it_panicked() {
+        let (reply, result) = oneshot();
+        let job = Single { run: Some(u64::default as fn() -> u64), cost_ns: 0 };
+        let running = Running { job, reply: Some(reply), output: None };
+        Box::new(running).refuse();
+        let mut compute = Compute::<Single<fn() -> u64>> { result };
+        let polled = Pin::new(&mut compute).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(Err(ComputeFailed::NoThread)));
+        assert!(ComputeFailed::NoThread.to_string().contains("limit of processes or threads"));
+    }
+}

@@ -31,6 +31,8 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<File> {
         .create_new(options.create_new)
         .truncate(options.truncate)
         .custom_flags(flags)
+        // What a drive holds is for its user alone.
+        .mode(0o600)
         .open(path)?;
     if options.exclusive && !is_block_device {
         lock(&file, options.write)?;

@@ -1,8 +1,11 @@
 //! A drive of an array, with a connection to each of its namespaces.
 
-use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
+use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options};
 
 use super::{BLOCK_NSID, COMPUTE_NSID, DriveIndex, OBJECTS_NSID, PlannedDrive};
+
+/// Attempts to connect to a drive that ends the connection.
+const ATTEMPTS: usize = 3;
 
 /// A drive that is up.
 #[derive(Clone)]
@@ -53,7 +56,7 @@ pub(super) async fn open(
     options: &Options,
 ) -> Result<Drive, String> {
     let address = planned.address.as_ref().map_err(Clone::clone)?;
-    let controller = Controller::connect(address, options).await.map_err(reason)?;
+    let controller = connect(address, options).await.map_err(reason)?;
     let objects = Kv::open(&controller, OBJECTS_NSID).map_err(reason)?;
     let block = Block::open(&controller, BLOCK_NSID).map_err(reason)?;
     let compute = Compute::open(&controller, COMPUTE_NSID).map_err(reason)?;
@@ -73,6 +76,18 @@ pub(super) async fn open(
         life,
     };
     Ok(drive)
+}
+
+/// Connects; tries again if the drive ends the connection meanwhile: one that was stopped for a
+/// while takes a host that it has not heard of for gone.
+async fn connect(address: &Address, options: &Options) -> Result<Controller, Error> {
+    for _ in 1..ATTEMPTS {
+        match Controller::connect(address, options).await {
+            Err(Error::Lost { .. }) => {}
+            connected => return connected,
+        }
+    }
+    Controller::connect(address, options).await
 }
 
 #[allow(clippy::needless_pass_by_value)] // it is what map_err passes

@@ -1,5 +1,6 @@
 //! [`Error`]: reason why an array cannot be used.
 
+use super::vote::remedy;
 use super::{FileError, words};
 use crate::fault::Fault;
 
@@ -44,7 +45,7 @@ pub enum Error {
         source: csd_initiator::Error,
     },
     /// A drive has lost its vote while it was in use.
-    #[error("drive {drive} does not vote: {why}; `csd array rebuild` gives it its vote back")]
+    #[error("drive {drive} does not vote: {why}; {}", remedy(.drive, .why))]
     Vote {
         /// The drive.
         drive: String,

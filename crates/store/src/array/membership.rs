@@ -79,6 +79,41 @@ pub(crate) async fn register(array: &Array, needed: usize) -> Result<(), Error> 
     Err(Error::Restless)
 }
 
+/// Kinds of records of membership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordKind {
+    /// A drive's own lives.
+    Lives,
+    /// Its copy of the list of all drives.
+    Roster,
+}
+
+/// Reads the records of all drives that are up. Returns the number of records, and those that are
+/// damaged.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn damaged(array: &Array) -> Result<(u64, Vec<(DriveIndex, RecordKind)>), Error> {
+    let drives: Vec<Rc<Drive>> = array.drives().cloned().collect();
+    let (mut count, mut damaged) = (0, Vec::new());
+    for (index, seen) in look_at(&drives).await {
+        let Seen { lives, roster, .. } = seen?;
+        count += u64::from(lives != Held::None) + u64::from(roster != Held::None);
+        damaged.extend((lives == Held::Damaged).then_some((index, RecordKind::Lives)));
+        damaged.extend((roster == Held::Damaged).then_some((index, RecordKind::Roster)));
+    }
+    Ok((count, damaged))
+}
+
+/// Stores the roster again on voting drives whose copy is damaged or older.
+///
+/// # Errors
+/// As [`register`].
+pub(crate) async fn mend(array: &Array) -> Result<(), Error> {
+    array.registered.set(0);
+    register(array, array.quorum().write()).await
+}
+
 /// Reads the records of every voting drive. One that fails has no vote on this connection any more.
 async fn look_at_all(array: &Array) -> Vec<Option<Seen>> {
     let mut seen: Vec<Option<Seen>> = vec![None; array.slots().len()];
@@ -195,11 +230,12 @@ pub(crate) async fn vacate(array: &Array, index: DriveIndex) -> Result<(), Error
     Err(Error::Restless)
 }
 
-/// Gives a drive whose catalogue was rebuilt its vote: as the next life of its place.
+/// Gives a drive whose catalogue was rebuilt its vote: as the next life of its place, which `needed`
+/// others know.
 ///
 /// # Errors
 /// As [`register`].
-pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Error> {
+pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>, needed: usize) -> Result<(), Error> {
     for _ in 0..ATTEMPTS {
         let seen = look_at_all(array).await;
         let voters = array.voters();
@@ -226,7 +262,7 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
         };
         roster.set(drive.index, Seat { nguid: drive.nguid, life });
         // Its own copy is the last of the quorum.
-        if enroll(array.quorum().write() - 1, &voters, &seen, &roster).await?
+        if enroll(needed, &voters, &seen, &roster).await?
             && store(drive, &roster_key(), roster.encode(), STORE_MENDS).await?
         {
             return Ok(());
@@ -241,6 +277,8 @@ pub(crate) enum Origin {
     /// It stood in its place before, and has an older or damaged record of that; or a rebuild
     /// was interrupted between its own record and those of the others.
     Own,
+    /// It stood in its place before another drive took that: its medium was kept.
+    Former,
     /// It has no record of any array.
     Unknown,
     /// It belongs to another array, or to another place.
@@ -260,10 +298,8 @@ pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error
     Ok(match read_lives(drive).await? {
         Held::None => Origin::Unknown,
         Held::Damaged if is_same => Origin::Own,
-        Held::Whole(lives)
-            if is_own(&lives) && lives.array == roster.array && lives.slot == drive.index =>
-        {
-            Origin::Own
+        Held::Whole(lives) if lives.array == roster.array && lives.slot == drive.index => {
+            if is_own(&lives) { Origin::Own } else { Origin::Former }
         }
         Held::Damaged | Held::Whole(_) => Origin::Foreign,
     })

@@ -13,6 +13,7 @@ mod file;
 pub(crate) mod membership;
 mod quorum;
 mod record;
+mod redial;
 mod slot;
 mod vote;
 mod writers;
@@ -36,6 +37,7 @@ pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
 pub use quorum::Quorum;
 pub use record::{Lives, Roster};
+pub(crate) use redial::Redial;
 pub use slot::DriveSlot;
 pub(crate) use slot::drive as drive_of;
 pub use writers::Writers;
@@ -65,12 +67,15 @@ pub struct Array {
     patience: Duration,
     uuid: [u8; 16],
     guards: Guards,
+    redial: Rc<Redial>,
     /// True if a drive that is up has never been registered.
     is_new: bool,
     /// Number of drives that are known to hold the lives of the voting drives.
     registered: Cell<usize>,
     /// Drives that have lost their vote on this connection.
     silenced: RefCell<BTreeSet<DriveIndex>>,
+    /// Damaged copies of names that were met, in words.
+    damage: Rc<RefCell<BTreeSet<String>>>,
 }
 
 /// Guards against wrong answers. Tests switch one off to show that it is needed.
@@ -117,9 +122,12 @@ impl Plan {
     /// # Errors
     /// The reason why it is down.
     pub async fn connect(&self, index: DriveIndex, options: &Options) -> Result<Drive, String> {
+        open(index, self.drive(index)?, options).await
+    }
+
+    fn drive(&self, index: DriveIndex) -> Result<&PlannedDrive, String> {
         let planned = self.drives.get(usize::from(index)).and_then(Option::as_ref);
-        let planned = planned.ok_or("the array file does not list it")?;
-        open(index, planned, options).await
+        planned.ok_or_else(|| "the array file does not list it".to_owned())
     }
 }
 
@@ -171,7 +179,8 @@ impl Array {
         }
         let (registered, silenced) = (Cell::new(0), RefCell::default());
         let (patience, uuid, guards, is_new) = (PATIENCE, plan.uuid, GUARDED, false);
-        Self { slots, patience, uuid, guards, is_new, registered, silenced }
+        let (redial, damage) = (Redial::new(plan, options), Rc::default());
+        Self { slots, patience, uuid, guards, redial, is_new, registered, silenced, damage }
     }
 
     /// Sets the time that a writer of a name waits for another writer that has begun to change it,
@@ -210,10 +219,27 @@ impl Array {
         self.of(slots)
     }
 
+    /// Returns the same array with this drive in its place, where it has a vote.
+    #[must_use]
+    pub(crate) fn with_drive(&self, drive: Rc<Drive>) -> Self {
+        let mut slots = self.slots.clone();
+        let (name, url, index) = (drive.name.clone(), drive.url.clone(), drive.index);
+        slots[index] = DriveSlot { name, url, link: Ok(drive), vote: Ok(()), is_vacant: false };
+        let array = self.of(slots);
+        array.silenced.borrow_mut().remove(&index);
+        array
+    }
+
     fn of(&self, slots: Vec<DriveSlot>) -> Self {
-        let silenced = self.silenced.clone();
+        let (silenced, registered) = (self.silenced.clone(), Cell::new(0));
+        let (redial, damage) = (Rc::clone(&self.redial), Rc::clone(&self.damage));
         let (patience, uuid, guards, is_new) = (self.patience, self.uuid, self.guards, self.is_new);
-        Self { slots, patience, uuid, guards, is_new, registered: Cell::new(0), silenced }
+        Self { slots, patience, uuid, guards, redial, is_new, registered, silenced, damage }
+    }
+
+    /// Returns how to connect to its drives once more.
+    pub(crate) fn redial(&self) -> Rc<Redial> {
+        Rc::clone(&self.redial)
     }
 
     /// Returns the guards in force.
@@ -304,13 +330,24 @@ impl Array {
                 match (&slot.link, &slot.vote) {
                     (Err(why), _) => Some(format!("drive {name} ({url}) is down: {why}")),
                     (Ok(_), Err(why)) => Some(format!(
-                        "drive {name} ({url}) does not vote: {why}; `csd array rebuild` gives it \
-                         its vote back"
+                        "drive {name} ({url}) does not vote: {why}; {}",
+                        vote::remedy(name, why)
                     )),
                     (Ok(_), Ok(())) => None,
                 }
             })
             .collect()
+    }
+
+    /// Notes damage of the catalogue that a reader has met.
+    pub(crate) fn note_damage(&self, words: String) {
+        self.damage.borrow_mut().insert(words);
+    }
+
+    /// Returns the damage of the catalogue that was met so far, each with what to do about it.
+    #[must_use]
+    pub fn damage_met(&self) -> Vec<String> {
+        self.damage.borrow().iter().cloned().collect()
     }
 
     /// Checks that a majority is up and votes, which writers need.

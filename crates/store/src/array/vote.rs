@@ -79,9 +79,24 @@ pub(super) fn decide_votes(seen: &[Option<Seen>], drives: usize, array: [u8; 16]
     Verdict { votes: votes.collect(), is_new, roster }
 }
 
+/// Reason of a drive that can read none of its records.
+const FAILS: &str = "it cannot read its records: its device fails, or both are damaged";
+
+/// Returns what helps a drive that has no vote for this reason.
+pub(super) fn remedy(drive: &str, why: &str) -> String {
+    match why == FAILS {
+        true => format!(
+            "its log and `csd drive status` tell which; `csd array replace {drive}` puts another \
+             in its place"
+        ),
+        false => "`csd array rebuild` gives it its vote back".to_owned(),
+    }
+}
+
 /// Returns why a drive has no vote.
 fn vote(seen: &Seen, slot: DriveIndex, roster: &Roster) -> Result<(), &'static str> {
     let lives = match &seen.lives {
+        Held::Damaged if seen.roster == Held::Damaged => return Err(FAILS),
         Held::Damaged => return Err("its record of its own lives is damaged"),
         Held::None => None,
         Held::Whole(lives) if lives.array != roster.array => {
@@ -95,7 +110,9 @@ fn vote(seen: &Seen, slot: DriveIndex, roster: &Roster) -> Result<(), &'static s
     match (roster.seat(slot), lives) {
         (None, _) => Ok(()),
         (Some(_), None) => Err("it was emptied, or stands in another drive's place"),
-        (Some(seat), _) if seat.nguid != seen.nguid => Err("it stands in another drive's place"),
+        (Some(seat), Some(_)) if seat.nguid != seen.nguid => {
+            Err("it is an earlier medium of its place, which another drive has taken")
+        }
         (Some(seat), Some(lives)) if !lives.has(seat.life) => {
             Err("it has an older medium, or was replaced")
         }
@@ -161,6 +178,18 @@ mod tests {
         let mut seen = drives();
         set(&mut seen, 1, |seen| seen.nguid = [9; 16]);
         assert_eq!(votes(&seen), [true, false, true]);
+    }
+
+    #[test]
+    fn a_device_that_fails_is_not_a_vote_that_is_damaged() {
+        let mut seen = drives();
+        set(&mut seen, 1, |seen| (seen.lives, seen.roster) = (Held::Damaged, Held::Damaged));
+        let why = decide_votes(&seen, 3, ARRAY).votes[1].clone().unwrap_err();
+        assert!(why.contains("its device fails"), "{why}");
+        assert!(remedy("d1", &why).contains("csd array replace d1"));
+        set(&mut seen, 1, |seen| seen.roster = Held::None);
+        let why = decide_votes(&seen, 3, ARRAY).votes[1].clone().unwrap_err();
+        assert!(remedy("d1", &why).contains("rebuild"), "{why}");
     }
 
     #[test]

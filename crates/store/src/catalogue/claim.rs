@@ -123,14 +123,14 @@ impl Claims {
 }
 
 /// Returns the keys of claims on one drive.
-pub(super) async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
+pub(crate) async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
     let mut first = [0; 16];
     first[0] = CLAIM_PREFIX;
     super::keys::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await
 }
 
 /// Returns the claim under `key` on one drive.
-pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, Error> {
+pub(crate) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, Error> {
     let name = "of a claim";
     let Some(claim) = read_value(drive, key, name).await? else { return Ok(None) };
     if claim_key(&claim.name, claim.epoch) != *key {
@@ -276,7 +276,7 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
                 Ok(Some(claim)) => claim,
                 Err(error) => return Err(error),
             };
-            if has_passed(array, &claim).await? {
+            if has_passed(array, &claim.name, claim.epoch).await? {
                 let deleted = drive.objects.delete(&key).await;
                 deleted.map_err(|error| Error::command(drive, error))?;
                 released += 1;
@@ -286,16 +286,19 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
     Ok(released)
 }
 
-/// Returns true if a write quorum holds an entry of the claim's epoch or a later one. If fewer
+/// Returns true if a write quorum holds an entry of a claim's epoch or a later one. If fewer
 /// drives hold one, the next writer may not see it, and would win the epoch again without claims.
-async fn has_passed(array: &Array, claim: &Entry) -> Result<bool, Error> {
+pub(super) async fn has_passed(array: &Array, name: &str, epoch: u64) -> Result<bool, Error> {
     let mut before: Option<BTreeSet<DriveIndex>> = None;
     // A drive may forget before another one stores the entry. Those that answer twice, in one life,
     // held it at one moment.
     for _ in 0..2 {
-        let found = super::read(array, &entry::key(&claim.name), &claim.name).await?;
+        let found = match super::read(array, &entry::key(name), name).await {
+            Err(Error::Name(NameError::Damaged { .. })) => return Ok(false),
+            found => found?,
+        };
         let Some(newest) = found.newest() else { return Ok(false) };
-        let is_later = |held: &Entry| held.epoch >= claim.epoch;
+        let is_later = |held: &Entry| held.epoch >= epoch;
         let later = found.answers.iter().filter(|(_, held)| held.as_ref().is_some_and(is_later));
         let mut later: BTreeSet<DriveIndex> = later.map(|(index, _)| *index).collect();
         later.retain(|index| before.as_ref().is_none_or(|before| before.contains(index)));

@@ -8,22 +8,26 @@
 //! it: an epoch that a majority of the old drives has claimed gets its entry. The remaining claims
 //! have not won, and the next writer of the grown array can claim these epochs.
 //!
+//! A name of which too few copies are sound stays so: each new drive gets a copy that is set aside,
+//! as if it were damaged, and such names are noted in the array.
+//!
 //! No host may write through the old array in the meantime, because the grown array may miss such a
 //! write. The caller ensures that. Writes that complete during the copy are noticed, and copied
 //! again. Does not touch chunks. Invariant: the drives of the old array receive only entries that
 //! have won their epoch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use csd_nvme::kv::{Key, STORE_IF_NEWER};
 use csd_reactor::{Class, JoinHandle, spawn};
 
 use super::claim;
+use super::copy::set_aside;
 use super::entry::{self, Entry};
 use crate::array::membership::{self, Origin};
 use crate::array::{self, Array, Drive};
-use crate::error::DriveError;
+use crate::error::{DriveError, NameError};
 use crate::extent;
 use crate::fault::Fault;
 use crate::object::{self, objects_on};
@@ -103,18 +107,22 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
     let mut copied = BTreeMap::new();
     for pass in 0..PASSES {
         settle_claims(&old).await?;
-        let entries = entries(&old).await?;
+        let Names { entries, damaged } = names(&old).await?;
         if pass == 0 {
             for drive in &new {
                 require_unused(&old, drive, &entries).await?;
             }
         } else if entries == copied {
+            let all: BTreeSet<Key> = entries.keys().chain(&damaged).copied().collect();
             for drive in &new {
+                for key in &damaged {
+                    set_aside(drive, key).await?;
+                }
                 // The drive must hold exactly these keys.
-                if !super::keys(drive).await?.iter().eq(entries.keys()) {
+                if !super::keys(drive).await?.iter().eq(&all) {
                     return Err(Error::Differs { drive: drive.name.clone() });
                 }
-                membership::readmit(&old, drive).await?;
+                membership::readmit(&old, drive, old.quorum().write() - 1).await?;
             }
             return Ok(entries.len());
         }
@@ -142,7 +150,10 @@ pub(super) async fn settle_claims(old: &Array) -> Result<(), Error> {
     for drive in old.voters() {
         for key in claim::keys(&drive).await? {
             match claim::read_one(&drive, &key).await {
-                Ok(Some(claimed)) => drop(super::settle(old, &claimed.name).await?),
+                Ok(Some(claimed)) => match super::settle(old, &claimed.name).await {
+                    Ok(_) | Err(object::Error::Name(NameError::Damaged { .. })) => {}
+                    Err(error) => return Err(error.into()),
+                },
                 Ok(None) | Err(object::Error::Drive(DriveError::Corrupt { .. })) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -151,21 +162,32 @@ pub(super) async fn settle_claims(old: &Array) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns every name's newest entry.
-pub(super) async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
-    let mut entries = BTreeMap::new();
-    for drive in old.voters() {
-        for key in super::keys(&drive).await? {
-            if entries.contains_key(&key) {
-                continue;
+/// All names of a catalogue.
+pub(super) struct Names {
+    /// Newest entries.
+    pub(super) entries: BTreeMap<Key, Entry>,
+    /// Names of which too few copies are sound.
+    pub(super) damaged: BTreeSet<Key>,
+}
+
+/// Reads all names.
+pub(super) async fn names(old: &Array) -> Result<Names, Error> {
+    let mut names = Names { entries: BTreeMap::new(), damaged: BTreeSet::new() };
+    for key in super::keys_of_all(old).await? {
+        match super::read(old, &key, "in the catalogue").await {
+            Ok(found) => {
+                if let Some(newest) = found.newest() {
+                    names.entries.insert(key, newest.clone());
+                }
             }
-            let found = super::read(old, &key, "in the catalogue").await?;
-            if let Some(newest) = found.newest() {
-                entries.insert(key, newest.clone());
+            Err(error @ object::Error::Name(NameError::Damaged { .. })) => {
+                old.note_damage(error.to_string());
+                names.damaged.insert(key);
             }
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(entries)
+    Ok(names)
 }
 
 /// Checks that a new drive holds nothing, or only copies from an earlier call that was interrupted.
@@ -179,7 +201,11 @@ async fn require_unused(
         return used("chunks of objects");
     }
     for key in super::keys(drive).await? {
-        let held = super::read_one(drive, &key, "in the catalogue").await?;
+        let held = match super::read_one(drive, &key, "in the catalogue").await {
+            // It was set aside by the call before.
+            Err(object::Error::Drive(DriveError::Corrupt { .. })) => continue,
+            held => held?,
+        };
         let known = entries.get(&key);
         let ours =
             |held: &Entry| known.is_some_and(|known| held.epoch < known.epoch || held == known);
@@ -188,7 +214,7 @@ async fn require_unused(
         }
     }
     match membership::origin(old, drive).await? {
-        Origin::Foreign => used("a place in the catalogue"),
+        Origin::Former | Origin::Foreign => used("a place in the catalogue"),
         Origin::Own | Origin::Unknown => Ok(()),
     }
 }

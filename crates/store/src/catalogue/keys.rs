@@ -1,9 +1,12 @@
 //! Keys of the objects' namespace of one drive, by prefix.
 
+use std::collections::BTreeSet;
+
 use csd_nvme::kv::Key;
 
+use super::claim::on_all;
 use super::entry::KEY_PREFIX;
-use crate::array::Drive;
+use crate::array::{Array, Drive};
 use crate::error::Error;
 
 /// Returns the catalogue keys on `drive`, in order.
@@ -14,6 +17,28 @@ pub async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
     let mut first = [0; 16];
     first[0] = KEY_PREFIX;
     keys_with_prefix(drive, &[KEY_PREFIX], &first).await
+}
+
+/// Returns the catalogue keys of all drives that vote.
+///
+/// # Errors
+/// When fewer drives answer than readers need.
+pub async fn keys_of_all(array: &Array) -> Result<BTreeSet<Key>, Error> {
+    array.require_readers()?;
+    let (mut all, mut answered, mut failed) = (BTreeSet::new(), 0, None);
+    for list in on_all(array, |drive| async move { keys(&drive).await }) {
+        match list.await {
+            (_, Ok(listed)) => {
+                all.extend(listed);
+                answered += 1;
+            }
+            (_, Err(error)) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if answered < array.readers() => Err(error),
+        _ => Ok(all),
+    }
 }
 
 /// Returns the keys of the objects' namespace that are as long as `first`, not less than it, and

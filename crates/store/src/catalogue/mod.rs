@@ -24,11 +24,15 @@
 //! Does not handle chunks. Invariants: a name's epoch only grows, on every drive; a staged entry
 //! never follows a sealed one, so it hides none; the losses that a name survives never fall.
 
+mod accept;
 mod claim;
+mod copy;
 mod entry;
 pub mod grow;
 mod holders;
 mod keys;
+mod mend;
+mod mend_claim;
 pub mod rebuild;
 pub mod shrink;
 
@@ -42,16 +46,22 @@ use csd_reactor::{Buffer, sleep};
 use crate::array::{Array, Drive, DriveIndex, membership};
 use crate::error::{DriveError, Error, NameError};
 use claim::{Claimed, Claims, Standing, on_all};
+use copy::EntryCopy;
 
 pub use entry::are_protected;
 pub(crate) use holders::needed as holders_needed;
 
+pub use accept::{accept, forget, write_over};
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
+pub(crate) use claim::{keys as claim_keys, read_one as read_claim};
+pub use copy::{DamagedCopy, in_words, key_in_words, key_of_words};
 pub use entry::{
     Entry, Extents, KEY_PREFIX, Malformed, Missing, NAME_BYTES_MAX, ObjectId, On, PIECES_MAX,
     Parity, Placement, Protection, State, key,
 };
-pub use keys::{keys, keys_with_prefix};
+pub use keys::{keys, keys_of_all, keys_with_prefix};
+pub use mend::mend;
+pub use mend_claim::mend_claim;
 
 /// Read size for an entry, bytes; a longer entry costs a second read.
 const ENTRY_BYTES: u32 = 4096;
@@ -66,8 +76,8 @@ pub struct Found {
     /// Answers by drive index; there is none of a drive that is down, does not vote, or holds a
     /// damaged copy.
     pub answers: Vec<(DriveIndex, Option<Entry>)>,
-    /// Damaged copies, by drive index.
-    pub damaged: Vec<DriveIndex>,
+    /// Damaged copies, and those that were set aside.
+    pub damaged: Vec<DamagedCopy>,
 }
 
 impl Found {
@@ -81,40 +91,55 @@ impl Found {
 
     /// Returns the drives that are alive, by index: they answered, if only by a damaged copy.
     fn alive(&self) -> impl Iterator<Item = DriveIndex> {
-        self.answers.iter().map(|(index, _)| *index).chain(self.damaged.iter().copied())
+        self.answers
+            .iter()
+            .map(|(index, _)| *index)
+            .chain(self.damaged.iter().map(|copy| copy.drive))
     }
 }
 
-/// Reads the entry under `key` from every drive that votes.
+/// Reads the entry under `key` from every drive that votes. Damaged copies are noted in the array
+/// ([`Array::damage_met`]).
 ///
 /// # Errors
-/// When fewer than a read quorum give a sound answer: the error of one of the others.
+/// When fewer than a read quorum give a sound answer: [`NameError::Damaged`] if damaged copies are
+/// the reason, else the error of one of the others.
 pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
     array.require(1)?;
-    let (key, asked) = (*key, name.to_owned());
-    let answers = on_all(array, move |drive| {
-        let name = asked.clone();
-        async move { read_one(&drive, &key, &name).await }
-    });
-    let mut found = Found { answers: Vec::new(), damaged: Vec::new() };
-    let mut failed = None;
+    let (found, failed) = look(array, key).await;
+    let needed = found.needed(array);
+    if found.answers.len() < needed {
+        return Err(match failed {
+            _ if found.alive().count() >= needed => found.too_few(array, key, name),
+            Some(error) => error,
+            None if !found.damaged.is_empty() => found.too_few(array, key, name),
+            None => array.too_few(needed).into(),
+        });
+    }
+    for copy in &found.damaged {
+        let (drive, given) = (&array.slots()[copy.drive].name, found.name().unwrap_or(name));
+        let advice = "`csd repair` mends it";
+        array
+            .note_damage(format!("drive {drive}: its copy of name {given:?} is damaged: {advice}"));
+    }
+    Ok(found)
+}
+
+/// Reads every drive's copy of the entry under `key`. Returns the answers, however few, and the
+/// error of one of the drives that failed.
+pub async fn look(array: &Array, key: &Key) -> (Found, Option<Error>) {
+    let key = *key;
+    let answers = on_all(array, move |drive| async move { copy::read(&drive, &key).await });
+    let (mut found, mut failed) = (Found { answers: Vec::new(), damaged: Vec::new() }, None);
     for answer in answers {
         match answer.await {
-            (drive, Ok(entry)) => found.answers.push((drive.index, entry)),
-            (drive, Err(error)) => {
-                if matches!(error, Error::Drive(DriveError::Corrupt { .. })) {
-                    found.damaged.push(drive.index);
-                }
-                failed = Some(error);
-            }
+            (drive, Ok(EntryCopy::None)) => found.answers.push((drive.index, None)),
+            (drive, Ok(EntryCopy::Sound(entry))) => found.answers.push((drive.index, Some(*entry))),
+            (drive, Ok(EntryCopy::Damaged(copy))) => found.damaged.push(copy.on(drive.index)),
+            (_, Err(error)) => failed = Some(error),
         }
     }
-    let needed = array.readers_of(found.newest().map_or(0, Entry::losses));
-    match failed {
-        _ if found.answers.len() >= needed => Ok(found),
-        Some(error) => Err(error),
-        None => Err(array.too_few(needed).into()),
-    }
+    (found, failed)
 }
 
 /// Returns the entry under `key` on one drive.
@@ -122,16 +147,14 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
 /// # Errors
 /// [`DriveError::Corrupt`], or a failed command.
 pub async fn read_one(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry>, Error> {
-    let entry = read_value(drive, key, name).await?;
-    if entry.as_ref().is_some_and(|entry| entry::key(&entry.name) != *key) {
-        let why = "it stands under another name's key".to_owned();
-        return Err(Error::Drive(DriveError::Corrupt {
-            drive: drive.name.clone(),
-            object: name.to_owned(),
-            why,
-        }));
+    match copy::read(drive, key).await? {
+        EntryCopy::None => Ok(None),
+        EntryCopy::Sound(entry) => Ok(Some(*entry)),
+        EntryCopy::Damaged(copy::Damaged { why, .. }) => {
+            let (drive, object) = (drive.name.clone(), name.to_owned());
+            Err(Error::Drive(DriveError::Corrupt { drive, object, why }))
+        }
     }
-    Ok(entry)
 }
 
 /// Returns the entry stored as the value of `key`, which may be of any kind.
@@ -184,7 +207,7 @@ impl Ground {
 pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
     let (key, mut waited, mut epoch) = (entry::key(name), Duration::ZERO, 0);
     loop {
-        let found = read(array, &key, name).await?;
+        let found = read_mended(array, &key, name).await?;
         let mut ground = Ground { found, epoch: 0, contested: false };
         epoch = epoch.max(ground.base() + 1);
         ground.epoch = epoch;
@@ -206,6 +229,20 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
             }
         }
     }
+}
+
+/// Reads an entry for a writer, whose drives all must take the next one: mends damaged copies.
+async fn read_mended(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
+    let (found, _) = look(array, key).await;
+    if let Some(newest) = found.newest().filter(|_| found.is_enough(array)) {
+        for copy in &found.damaged {
+            if let Ok(drive) = array.drive(copy.drive) {
+                // What cannot be mended is said by the read below.
+                let _refused = mend::put_back(drive, key, newest).await;
+            }
+        }
+    }
+    read(array, key, name).await
 }
 
 /// Makes `entry` the newest of its name, whose state is `ground`, and sets its epoch. Returns
@@ -315,7 +352,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(epoch: u64, state: State) -> Entry {
+    pub(super) fn entry(epoch: u64, state: State) -> Entry {
         Entry {
             name: "x".to_owned(),
             id: ObjectId([0x80; 12]),

@@ -1,6 +1,5 @@
 //! Rebuilding the catalogue of a drive that has forgotten a part of it, so that it votes again; and
-//! mending damaged copies. A copy that is damaged inside a value which is sound to its drive gives
-//! way to a later version only: its entry is written again under the next epoch.
+//! mending damaged copies (`mend`).
 //!
 //! The other drives are the witnesses: one more than could outvote them without this drive. Every
 //! name's newest entry among them is stored on the drive, tombstones too, unless it holds a later
@@ -8,19 +7,27 @@
 //! that most witnesses hold. Then its present life is registered, and it votes. Whatever others
 //! write in the meantime does not count this drive, so one pass is enough.
 //!
+//! A name of which too few copies are sound stays so: what the drive holds of it is set aside before
+//! it votes, because it would count as an answer.
+//!
+//! After most drives were emptied there are too few witnesses. A user may say that the drives which
+//! vote shall do ([`rebuild_from_few`]): what the others knew is lost then.
+//!
 //! A rebuild that is interrupted leaves a drive that does not vote. It can be repeated, and several
 //! hosts may rebuild one drive at once. Does not touch chunks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_NEWER, STORE_MENDS};
+use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, random_bytes};
+use csd_reactor::Buffer;
 
 use super::ObjectId;
 use super::claim;
-use super::entry::{self, Entry, State};
+use super::copy::set_aside;
+use super::entry::{self, Entry};
+use super::mend::{PutBack, put_back, renew};
 use crate::array::membership::{self, Origin};
 use crate::array::{Array, Drive, DriveIndex};
 use crate::error::DriveError;
@@ -37,15 +44,39 @@ pub struct Rebuilt {
 }
 
 /// Rebuilds the catalogue of the drive with this index, and gives it its vote if it has none.
+/// Names of which too few copies are sound are noted in the array ([`Array::damage_met`]).
 ///
 /// # Errors
 /// [`DriveError::Foreign`] if the drive belongs to another array or holds data of no place
 /// of this one; [`Error::Array`] if too few other drives vote; a failed command.
 pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error> {
+    let witnesses = array.quorum().witnesses();
+    array.without_vote(index).require(witnesses)?;
+    rebuild_from(array, index, witnesses).await
+}
+
+/// Rebuilds like [`rebuild`] a drive that has no vote, from the drives that vote, however few. Names
+/// and changes that only others knew are lost.
+///
+/// # Errors
+/// As [`rebuild`]; [`Error::Array`] if a drive is down, which may know more.
+pub async fn rebuild_from_few(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error> {
+    for slot in array.occupied() {
+        slot.up()?;
+    }
+    array.require(1)?;
+    let witnesses = array.without_vote(index).voters().len();
+    rebuild_from(array, index, witnesses.min(array.quorum().witnesses())).await
+}
+
+async fn rebuild_from(
+    array: &Array,
+    index: DriveIndex,
+    witnesses: usize,
+) -> Result<Rebuilt, Error> {
     let drive = Rc::clone(array.drive(index)?);
     let has_vote = array.slots()[index].vote().is_ok();
     let others = array.without_vote(index);
-    others.require(array.quorum().witnesses())?;
     let origin = match has_vote {
         true => Origin::Own,
         false => membership::origin(&others, &drive).await?,
@@ -57,7 +88,7 @@ pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error>
     }
     // An unknown drive may hold what an interrupted rebuild has left, and nothing else.
     let is_foreign = match origin {
-        Origin::Own => false,
+        Origin::Own | Origin::Former => false,
         Origin::Unknown => super::keys(&drive).await?.iter().any(|key| !names.contains(key)),
         Origin::Foreign => true,
     };
@@ -67,15 +98,16 @@ pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error>
     let mut rebuilt = Rebuilt { names: names.len(), stored: 0 };
     let mut epochs = BTreeMap::new();
     for key in &names {
-        let found = super::read(&others, key, "in the catalogue").await?;
-        if found.answers.len() < array.quorum().witnesses() {
-            let why = "too few copies of this entry are sound".to_owned();
-            let object = found.newest().map_or_else(String::new, |entry| entry.name.clone());
-            return Err(Error::Drive(DriveError::Corrupt {
-                drive: drive.name.clone(),
-                object,
-                why,
-            }));
+        let (found, failed) = super::look(&others, key).await;
+        if found.answers.len() < witnesses {
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            array.note_damage(found.too_few(array, key, "").to_string());
+            if !has_vote {
+                set_aside(&drive, key).await?;
+            }
+            continue;
         }
         let Some(newest) = found.newest() else { continue };
         epochs.insert(*key, newest.epoch);
@@ -96,23 +128,26 @@ pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error>
         }
     }
     if !has_vote {
-        membership::readmit(&others, &drive).await?;
+        let needed = (array.quorum().write() - 1).min(others.voters().len());
+        membership::readmit(&others, &drive, needed).await?;
     }
     Ok(rebuilt)
 }
 
 /// Checks that the drive with this index may take that place: it stood there before, or it holds
-/// nothing, or what an interrupted repair has stored there.
+/// nothing, or what an interrupted repair has stored there. Returns true if it has a medium from
+/// before another drive took the place.
 ///
 /// # Errors
 /// [`DriveError::Foreign`] if it holds anything else; [`Error::Array`] if it is down or
 /// too few other drives vote; a failed command.
-pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<(), Error> {
+pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<bool, Error> {
     let drive = Rc::clone(array.drive(index)?);
     let others = array.without_vote(index);
     others.require(array.quorum().witnesses())?;
-    let is_vacant = match membership::origin(&others, &drive).await? {
-        Origin::Own => true,
+    let origin = membership::origin(&others, &drive).await?;
+    let is_vacant = match origin {
+        Origin::Own | Origin::Former => true,
         Origin::Foreign => false,
         Origin::Unknown => {
             let mut names = BTreeSet::new();
@@ -127,57 +162,10 @@ pub async fn check_vacant(array: &Array, index: DriveIndex) -> Result<(), Error>
         }
     };
     if is_vacant {
-        Ok(())
+        Ok(origin == Origin::Former)
     } else {
         Err(Error::Drive(DriveError::Foreign { drive: drive.name.clone() }))
     }
-}
-
-/// Outcome of [`put_back`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PutBack {
-    Stored,
-    /// The drive holds the entry or a later one.
-    Held,
-    /// The drive holds a damaged entry in a value that is sound to it, of the same version.
-    Refused,
-}
-
-/// Stores an entry unless the drive holds it or a later one.
-pub(super) async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<PutBack, Error> {
-    let is_damaged = match super::read_one(drive, key, &newest.name).await {
-        Ok(Some(held)) if held.epoch >= newest.epoch => return Ok(PutBack::Held),
-        Ok(_) => false,
-        Err(Error::Drive(DriveError::Corrupt { .. })) => true,
-        Err(error) => return Err(error),
-    };
-    match super::store_entry(drive, newest, STORE_IF_NEWER | STORE_MENDS).await? {
-        true => Ok(PutBack::Stored),
-        false if is_damaged => Ok(PutBack::Refused),
-        false => Ok(PutBack::Held),
-    }
-}
-
-/// Writes an entry again under the next epoch, which the drive takes in place of a damaged one of
-/// this epoch; returns true if it holds it then. A staged entry is left to the next change of its
-/// name, which does the same.
-pub(super) async fn renew(
-    array: &Array,
-    drive: &Drive,
-    key: &Key,
-    damaged: &Entry,
-) -> Result<bool, Error> {
-    if damaged.state == State::Staged {
-        return Ok(false);
-    }
-    let ground = super::settle(array, &damaged.name).await?;
-    let Some(newest) = ground.found.newest() else { return Ok(false) };
-    let mut renewed = newest.clone();
-    if *newest == *damaged {
-        random_bytes(&mut renewed.writer);
-        super::write(array, &mut renewed, &ground).await?;
-    }
-    Ok(put_back(drive, key, &renewed).await? != PutBack::Refused)
 }
 
 /// Returns the claim under `key` that most of the witnesses hold.

@@ -6,6 +6,9 @@
 //! entry that the removed drive alone knew has never counted: that takes two drives or more. A
 //! damaged copy in a value that is sound to its drive gives way to the entry under the next epoch.
 //!
+//! A name of which too few copies are sound stays so: fewer answers would suffice in the smaller
+//! array, so on each drive that stays the copy is set aside, and such names are noted in the array.
+//!
 //! At last the roster is stored on each drive that stays, and takes the vote of the removed one.
 //!
 //! Claims are settled as by a writer, as far as the drives that answer can tell. A claim that is
@@ -17,8 +20,9 @@
 
 use std::collections::BTreeMap;
 
-use super::grow::{Error, PASSES, all_up, entries, settle_claims};
-use super::rebuild::{PutBack, put_back, renew};
+use super::copy::set_aside;
+use super::grow::{Error, Names, PASSES, all_up, names, settle_claims};
+use super::mend::{PutBack, put_back, renew};
 use crate::array::{Array, DriveIndex, membership};
 
 /// Copies every name to all drives but the one with this index; returns the number of names.
@@ -32,8 +36,13 @@ pub async fn gather(array: &Array, index: DriveIndex) -> Result<usize, Error> {
     let mut copied = BTreeMap::new();
     for pass in 0..PASSES {
         settle_claims(array).await?;
-        let entries = entries(array).await?;
+        let Names { entries, damaged } = names(array).await?;
         if pass > 0 && entries == copied {
+            for drive in rest.voters() {
+                for key in &damaged {
+                    set_aside(&drive, key).await?;
+                }
+            }
             membership::vacate(&rest, index).await?;
             return Ok(entries.len());
         }

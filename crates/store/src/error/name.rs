@@ -43,6 +43,22 @@ pub enum NameError {
         /// Drives that are down, each with its reason.
         down: Vec<String>,
     },
+    /// Too few copies of the name's entry are sound, so nobody can tell what it stands for.
+    #[error("{}", damaged(.name, .best.as_deref(), (*.sound, *.needed), .drives, .down))]
+    Damaged {
+        /// The name, or its key in hexadecimal digits if no copy tells the name.
+        name: String,
+        /// Contents of the highest copy that can be read, in words.
+        best: Option<String>,
+        /// Number of drives whose answer is sound.
+        sound: usize,
+        /// Number of sound answers that are needed.
+        needed: usize,
+        /// Drives with damaged copies.
+        drives: Vec<String>,
+        /// Drives that are down, each with its reason.
+        down: Vec<String>,
+    },
     /// Another writer of the name won, earlier or later.
     #[error("another put or rm of object {name:?} was under way and won")]
     Overtaken {
@@ -71,4 +87,29 @@ pub enum NameError {
         /// The name.
         name: String,
     },
+}
+
+/// Returns the message of [`NameError::Damaged`].
+fn damaged(
+    name: &str,
+    best: Option<&str>,
+    (sound, needed): (usize, usize),
+    drives: &[String],
+    down: &[String],
+) -> String {
+    let mut text = format!(
+        "the copies of name {name:?} on {} are damaged: {sound} drives know it, {needed} are \
+         needed: ",
+        drives.join(", ")
+    );
+    if !down.is_empty() {
+        text += &format!("bring drives back ({}), or else ", down.join("; "));
+    }
+    text += &match best {
+        Some(best) => format!(
+            "`csd array rebuild --accept-name {name:?}` takes the highest sound copy ({best}), "
+        ),
+        None => "no copy can be read, ".to_owned(),
+    };
+    text + &format!("`csd rm --damaged {name:?}` drops the name")
 }

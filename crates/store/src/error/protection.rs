@@ -10,16 +10,16 @@ pub enum ProtectionError {
     /// More pieces of an object are lost than its parity covers.
     #[error(
         "object {name:?}: more pieces are lost than its parity covers, bytes {} cannot be read: \
-         {why}; bring the drives back, or fetch the rest with `csd get --partial`",
-        in_words(.ranges)
+         {}; bring the drives back, or fetch the rest with `csd get --partial`",
+        in_words(.ranges), all(.why)
     )]
     Lost {
         /// The object.
         name: String,
         /// Bytes that cannot be read, in order.
         ranges: Vec<Range<u64>>,
-        /// Reason of the first loss.
-        why: String,
+        /// Reasons of all losses, each once.
+        why: Vec<String>,
     },
     /// An object cannot have this protection.
     #[error("{why}")]
@@ -44,6 +44,17 @@ pub enum ProtectionError {
     },
 }
 
+/// Most reasons in a message.
+const REASONS_SHOWN: usize = 12;
+
+fn all(reasons: &[String]) -> String {
+    let more = match reasons.len().saturating_sub(REASONS_SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    reasons[..reasons.len().min(REASONS_SHOWN)].join("; ") + &more
+}
+
 /// Most ranges in a message.
 const RANGES_SHOWN: usize = 8;
 
@@ -63,6 +74,16 @@ pub fn in_words(ranges: &[Range<u64>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loss_has_all_its_reasons() {
+        let why = vec!["drive d1 is down: a".to_owned(), "drive d2: no answer".to_owned()];
+        let lost = ProtectionError::Lost { name: "x".to_owned(), ranges: vec![0..2], why };
+        let words = lost.to_string();
+        assert!(words.contains("0-1 cannot be read: drive d1 is down: a; drive d2: no answer;"));
+        let many: Vec<String> = (0..14).map(|number| number.to_string()).collect();
+        assert!(all(&many).ends_with("; 11; and 2 more"));
+    }
 
     #[test]
     fn many_ranges_are_cut_short() {

@@ -4,8 +4,8 @@
 //! computed either, nothing more is written, and the rest is read only to name all such bytes;
 //! unless a part of the object is wanted: then zeros stand for them.
 
-use std::cell::{Cell, OnceCell};
-use std::collections::VecDeque;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::rc::Rc;
@@ -85,7 +85,7 @@ pub async fn get(
     let copied = match copy(&reader, (header, sink), progress).await {
         Ok((sink, lost)) if lost.is_empty() || options.partial => Ok((sink, lost)),
         Ok((_, ranges)) => {
-            let why = reader.first_loss.take().unwrap_or_default();
+            let why = reader.losses.take().into_iter().collect();
             Err(Error::Protection(ProtectionError::Lost { name: entry.name.clone(), ranges, why }))
         }
         Err(error) => Err(error),
@@ -120,8 +120,8 @@ pub(super) struct Reader<'a> {
     unit: u32,
     /// True if zeros may stand for lost bytes.
     is_partial: bool,
-    /// Reason why a chunk can neither be read nor computed.
-    first_loss: Cell<Option<String>>,
+    /// Reasons why chunks can neither be read nor computed.
+    losses: RefCell<BTreeSet<String>>,
     /// The object where it was moved to meanwhile, once it was looked for.
     moved: OnceCell<Option<Moved>>,
 }
@@ -142,8 +142,8 @@ impl<'a> Reader<'a> {
             }
             _ => 1,
         };
-        let (entry, first_loss, moved) = (Rc::clone(entry), Cell::default(), OnceCell::new());
-        Self { array, entry, layout, pieces, unit, is_partial, first_loss, moved }
+        let (entry, losses, moved) = (Rc::clone(entry), RefCell::default(), OnceCell::new());
+        Self { array, entry, layout, pieces, unit, is_partial, losses, moved }
     }
 
     /// Returns the number of units.
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
             let read = async { read_front(&*drive?, &entry, unit, u32::MAX).await };
             vec![read.await.map_err(|error| match bytes {
                 Some(bytes) if error.is_of_piece() => {
-                    let (name, why) = (entry.name.clone(), error.to_string());
+                    let (name, why) = (entry.name.clone(), vec![error.to_string()]);
                     Error::Protection(ProtectionError::Lost { name, ranges: vec![bytes], why })
                 }
                 _ => error,
@@ -246,8 +246,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<Buffer>, Error> {
         let admit = |chunk: Result<Buffer, Error>| match chunk {
             Err(Error::Protection(ProtectionError::Lost { ranges, why, .. })) => {
-                let why = self.first_loss.take().unwrap_or(why);
-                self.first_loss.set(Some(why));
+                self.losses.borrow_mut().extend(why);
                 let bytes = ranges.iter().map(|bytes| bytes.end - bytes.start).sum::<u64>();
                 ranges.into_iter().for_each(|bytes| add_range(lost, bytes));
                 Ok(Buffer::zeroed(usize::try_from(bytes).expect("at most a chunk")))

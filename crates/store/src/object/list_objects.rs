@@ -1,13 +1,9 @@
 //! List: every name of the catalogue.
 
-use std::collections::BTreeSet;
-
-use csd_nvme::kv::Key;
-use csd_reactor::{Class, spawn};
-
 use super::Error;
 use crate::array::Array;
 use crate::catalogue::{self, Entry, State};
+use crate::error::NameError;
 
 /// Objects of an array.
 #[derive(Clone, Debug, Default)]
@@ -16,37 +12,26 @@ pub struct Listed {
     pub sealed: Vec<Entry>,
     /// Puts that are running or were interrupted, by name.
     pub staged: Vec<Entry>,
+    /// Number of names of which too few copies are sound to know what they stand for.
+    pub damaged: usize,
 }
 
-/// Returns all objects, sorted by name.
+/// Returns all objects, sorted by name. Names of which too few copies are sound are noted in the
+/// array ([`Array::damage_met`]).
 ///
 /// # Errors
-/// The error that prevented a majority from answering, or a corrupt entry.
+/// The error that prevented a majority from answering.
 pub async fn list(array: &Array) -> Result<Listed, Error> {
-    array.require_readers()?;
-    let lists: Vec<_> = array
-        .voters()
-        .into_iter()
-        .map(|drive| spawn(Class::Foreground, async move { catalogue::keys(&drive).await }))
-        .collect();
-    let (mut keys, mut answered, mut failed) = (BTreeSet::<Key>::new(), 0, None);
-    for list in lists {
-        match list.await {
-            Ok(listed) => {
-                keys.extend(listed);
-                answered += 1;
-            }
-            Err(error) => failed = Some(error),
-        }
-    }
-    if let Some(error) = failed
-        && answered < array.readers()
-    {
-        return Err(error);
-    }
     let mut listed = Listed::default();
-    for key in keys {
-        let found = catalogue::read(array, &key, "in the list").await?;
+    for key in catalogue::keys_of_all(array).await? {
+        let found = match catalogue::read(array, &key, "in the list").await {
+            Err(error @ Error::Name(NameError::Damaged { .. })) => {
+                array.note_damage(error.to_string());
+                listed.damaged += 1;
+                continue;
+            }
+            found => found?,
+        };
         match found.newest() {
             Some(entry) if entry.state == State::Sealed => listed.sealed.push(entry.clone()),
             Some(entry) if entry.state == State::Staged => listed.staged.push(entry.clone()),

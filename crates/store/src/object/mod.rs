@@ -56,7 +56,7 @@ pub use put::{PutOptions, put};
 pub use range::read;
 pub use rebalance::{Limits, Rebalanced, lies_on, rebalance};
 pub use reclaim::{Reclaimed, reclaim};
-pub use remove::remove;
+pub use remove::{drop_damaged, remove};
 
 pub(crate) use after_move::removed_or_moved;
 pub use chunk::{read_chunk, read_front};

@@ -2,7 +2,9 @@
 //!
 //! A piece is lost if its drive is down or fails, if it was never stored, if the drive finds it
 //! damaged, or if its digest is not that in the entry. Any n other pieces of its stripe give it
-//! back, and the result is compared with the digest as well. A drive that fails is not asked again.
+//! back, and the result is compared with the digest as well. A drive that fails is asked again only
+//! if bytes would be lost without it: then it is connected to once more, with a longer wait, because
+//! it may have been slow.
 //! Invariant: no bytes are returned that differ from those that were put.
 
 use std::cell::RefCell;
@@ -11,11 +13,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::erasure::Code;
-use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
+use csd_reactor::{Buffer, Class, JoinHandle, Semaphore, compute_fn, spawn};
 
 use super::Error;
 use super::chunk::read_chunk;
-use crate::array::{self, Array, Drive, DriveIndex, DriveSlot};
+use crate::array::{self, Array, Drive, DriveIndex, DriveSlot, Redial};
 use crate::catalogue::{Entry, Parity};
 use crate::error::{DriveError, ProtectionError};
 use crate::layout::{Layout, Stripes};
@@ -27,14 +29,22 @@ pub struct Pieces {
     stripes: Stripes,
     code: Code,
     slots: Vec<DriveSlot>,
-    /// Drives whose connection has failed.
+    redial: Rc<Redial>,
+    /// Drives whose last connection has failed.
     gone: RefCell<BTreeSet<DriveIndex>>,
+    /// Drives that were connected to once more; `Err` with the reason why they are down.
+    again: RefCell<BTreeMap<DriveIndex, Result<Rc<Drive>, String>>>,
+    /// Held while drives are connected to once more.
+    dialing: Semaphore,
     /// Reasons of losses, with the number of chunks that were computed because of them.
     computed: RefCell<BTreeMap<String, u64>>,
 }
 
 /// A piece that is being read.
 type Reading = JoinHandle<Result<Buffer, Error>>;
+
+/// Data pieces of a stripe, each read, computed or lost.
+type Read = Vec<Result<Buffer, Error>>;
 
 /// Pieces of one stripe that were read, by number.
 type Found = BTreeMap<usize, Buffer>;
@@ -49,7 +59,10 @@ impl Pieces {
             stripes: entry.stripes()?,
             code: protection.scheme.code(),
             slots: array.slots().to_vec(),
+            redial: array.redial(),
             gone: RefCell::default(),
+            again: RefCell::default(),
+            dialing: Semaphore::new(1),
             computed: RefCell::default(),
         }))
     }
@@ -95,12 +108,7 @@ impl Pieces {
         if parity.missing.has(protection.scheme, stripe, piece) {
             return Err(self.corrupt(index, stripe, piece, "was never stored"));
         }
-        let slot = self.slots.get(usize::from(index)).ok_or_else(|| self.unlisted(index))?;
-        let drive = slot.up()?;
-        if self.gone.borrow().contains(&index) {
-            let (drive, url, why) = (slot.name.clone(), slot.url.clone(), "its connection is lost");
-            return Err(array::Error::Down { drive, url, why: why.to_owned() }.into());
-        }
+        let drive = &*self.drive(index)?;
         let read = match self.stripes.chunks(stripe).get(piece) {
             Some(chunk) => read_chunk(drive, &self.entry, *chunk).await,
             None => self.read_parity(drive, parity, stripe, piece).await,
@@ -110,6 +118,55 @@ impl Pieces {
                 self.gone.borrow_mut().insert(index);
             }
         })
+    }
+
+    /// Returns a drive by its last connection.
+    fn drive(&self, index: DriveIndex) -> Result<Rc<Drive>, Error> {
+        let slot = self.slots.get(usize::from(index)).ok_or_else(|| self.unlisted(index))?;
+        let down = |why: &str| {
+            let (drive, url, why) = (slot.name.clone(), slot.url.clone(), why.to_owned());
+            Error::from(array::Error::Down { drive, url, why })
+        };
+        if self.gone.borrow().contains(&index) {
+            return Err(down("its connection is lost"));
+        }
+        match self.again.borrow().get(&index) {
+            Some(Ok(drive)) => Ok(Rc::clone(drive)),
+            Some(Err(why)) => Err(down(why)),
+            None => Ok(Rc::clone(slot.up()?)),
+        }
+    }
+
+    /// Connects once more to the drives of a stripe that do not answer; `tried` is the number of
+    /// those that had been tried before the stripe was read. Returns true if others may answer now.
+    async fn try_again(&self, stripe: u32, tried: usize) -> bool {
+        let _permit = self.dialing.acquire(1).await;
+        if self.again.borrow().len() != tried {
+            return true;
+        }
+        let drives =
+            self.stripes.pieces(stripe).filter_map(|piece| self.stripes.drive(stripe, piece));
+        let is_new = |index: &DriveIndex| {
+            let is_up = self.drive(*index).is_ok();
+            let is_removed = self.slots.get(usize::from(*index)).is_none_or(DriveSlot::is_vacant);
+            !is_up && !is_removed && !self.again.borrow().contains_key(index)
+        };
+        let silent: BTreeSet<DriveIndex> = drives.filter(is_new).collect();
+        let dial = |index: DriveIndex| {
+            let redial = Rc::clone(&self.redial);
+            (index, spawn(Class::Foreground, async move { redial.connect(index).await }))
+        };
+        let dialing: Vec<_> = silent.into_iter().map(dial).collect();
+        let mut is_any = false;
+        for (index, connected) in dialing {
+            let connected = connected.await;
+            if connected.is_ok() {
+                is_any = true;
+                self.gone.borrow_mut().remove(&index);
+            }
+            self.again.borrow_mut().insert(index, connected);
+        }
+        is_any
     }
 
     async fn read_parity(
@@ -163,10 +220,7 @@ impl Pieces {
     fn is_known_lost(&self, stripe: u32, piece: usize) -> bool {
         let (protection, parity) = self.entry.protected().expect("checked when it was made");
         let Some(index) = self.stripes.drive(stripe, piece) else { return true };
-        let is_up = self.slots.get(usize::from(index)).is_some_and(|slot| slot.up().is_ok());
-        !is_up
-            || self.gone.borrow().contains(&index)
-            || parity.missing.has(protection.scheme, stripe, piece)
+        self.drive(index).is_err() || parity.missing.has(protection.scheme, stripe, piece)
     }
 
     fn begin(self: &Rc<Self>, stripe: u32, piece: usize) -> Reading {
@@ -180,6 +234,18 @@ impl Pieces {
         stripe: u32,
         wanted: Range<usize>,
     ) -> Vec<Result<Buffer, Error>> {
+        loop {
+            let tried = self.again.borrow().len();
+            match self.read_data(stripe, wanted.clone()).await {
+                Ok(read) => return read,
+                Err(_) if self.try_again(stripe, tried).await => {}
+                Err(read) => return read,
+            }
+        }
+    }
+
+    /// Does what [`Self::data`] does; `Err` if too many pieces are lost.
+    async fn read_data(self: &Rc<Self>, stripe: u32, wanted: Range<usize>) -> Result<Read, Read> {
         // Data pieces that the stripe does not have are empty, and need no reading.
         let needed = self.stripes.chunks(stripe).len();
         let known = wanted.clone().filter(|piece| self.is_known_lost(stripe, *piece)).count();
@@ -193,7 +259,7 @@ impl Pieces {
         let more = if known == 0 { 0 } else { needed - (wanted.len() - known) };
         let mut spare: Vec<(usize, Reading)> =
             others.by_ref().take(more).map(|piece| (piece, self.begin(stripe, piece))).collect();
-        let (mut found, mut failed) = (Found::new(), BTreeMap::new());
+        let (mut found, mut failed, mut why) = (Found::new(), BTreeMap::new(), BTreeSet::new());
         for (piece, reading) in reading {
             match reading.await {
                 Ok(bytes) => drop(found.insert(piece, bytes)),
@@ -201,12 +267,13 @@ impl Pieces {
             }
         }
         if failed.is_empty() {
-            return found.into_values().map(Ok).collect();
+            return Ok(found.into_values().map(Ok).collect());
         }
         loop {
             for (piece, reading) in spare.drain(..) {
-                if let Ok(bytes) = reading.await {
-                    found.insert(piece, bytes);
+                match reading.await {
+                    Ok(bytes) => drop(found.insert(piece, bytes)),
+                    Err(error) => drop(why.insert(reason(&error))),
                 }
             }
             let lacking = needed.saturating_sub(found.len());
@@ -217,10 +284,12 @@ impl Pieces {
             }
         }
         if found.len() >= needed {
-            return self.compute(stripe, wanted, found, failed).await;
+            return Ok(self.compute(stripe, wanted, found, failed).await);
         }
-        let lost = |piece: usize| self.lost(stripe, piece, failed[&piece].to_string());
-        wanted.map(|piece| found.remove(&piece).ok_or_else(|| lost(piece))).collect()
+        why.extend(failed.values().map(reason));
+        let why: Vec<String> = why.into_iter().collect();
+        let lost = |piece: usize| self.lost(stripe, piece, why.clone());
+        Err(wanted.map(|piece| found.remove(&piece).ok_or_else(|| lost(piece))).collect())
     }
 
     /// Computes the pieces that failed, and returns all wanted ones.
@@ -260,14 +329,15 @@ impl Pieces {
         let result = |piece: usize| {
             let bytes = found.remove(&piece).expect("read or computed");
             let is_right = self.entry.sum(chunks[piece]) == Some(crc32c::crc32c(&bytes));
-            let wrong = || self.lost(stripe, piece, "the digest of the result differs".to_owned());
+            let wrong =
+                || self.lost(stripe, piece, vec!["the digest of the result differs".to_owned()]);
             if is_right { Ok(bytes) } else { Err(wrong()) }
         };
         wanted.map(result).collect()
     }
 
     /// Returns the error of a chunk that cannot be computed.
-    fn lost(&self, stripe: u32, piece: usize, why: String) -> Error {
+    fn lost(&self, stripe: u32, piece: usize, why: Vec<String>) -> Error {
         let chunk = self.stripes.chunks(stripe)[piece];
         let (name, ranges) = (self.entry.name.clone(), vec![self.layout.bytes_of(chunk)]);
         Error::Protection(ProtectionError::Lost { name, ranges, why })

@@ -29,12 +29,14 @@ pub struct Reclaimed {
     pub puts: usize,
     /// Claims of epochs that have passed.
     pub claims: usize,
+    /// Puts whose data is kept, because it may belong to names of which too few copies are sound.
+    pub kept: usize,
 }
 
 /// Deletes unreferenced data on the drives that are up.
 ///
 /// # Errors
-/// The error that prevented a majority from answering, a corrupt entry, or a failed command.
+/// The error that prevented a majority from answering, or a failed command.
 pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
     let mut left = BTreeSet::new();
     for drive in array.drives() {
@@ -46,6 +48,10 @@ pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
             left.remove(&id);
         }
     }
+    if listed.damaged > 0 {
+        let claims = catalogue::release_passed(array).await?;
+        return Ok(Reclaimed { puts: 0, claims, kept: left.len() });
+    }
     if !left.is_empty() {
         // A put that has just lost its name may still write.
         sleep(GRACE).await;
@@ -53,7 +59,7 @@ pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
     for &object in &left {
         remove::sweep(array, object).await?;
     }
-    Ok(Reclaimed { puts: left.len(), claims: catalogue::release_passed(array).await? })
+    Ok(Reclaimed { puts: left.len(), claims: catalogue::release_passed(array).await?, kept: 0 })
 }
 
 /// Returns the objects of which a drive has chunks, page lists or units.

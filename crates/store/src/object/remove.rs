@@ -7,14 +7,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use csd_kernels::ElementType;
 use csd_reactor::{Class, random_bytes, sleep, spawn};
 
 use super::{Error, check_name};
-use crate::array::{Array, Drive};
+use crate::array::{Array, Drive, DriveIndex};
 use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
 use crate::error::{DriveError, NameError};
 use crate::extent;
 use crate::extent::GRACE;
+use crate::layout::CHUNK_BYTES_MIN;
 use crate::sweep;
 
 /// Attempts, and the pause between them, to write an entry again to a drive that was full.
@@ -65,6 +67,63 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     }
     warnings.dedup();
     Ok(warnings)
+}
+
+/// Drops a name of which too few copies are sound, because a user has said so: writes a tombstone,
+/// and deletes the data of every copy that can be read. Others' data is left to a reclaim. No host
+/// may write the name meanwhile. Returns warnings.
+///
+/// # Errors
+/// [`Error::Input`] if enough copies are sound; those of [`catalogue::write_over`].
+pub async fn drop_damaged(array: &Array, name: &str) -> Result<Vec<String>, Error> {
+    let key = match catalogue::key_of_words(name) {
+        Some(key) => {
+            let (found, _) = catalogue::look(array, &key).await;
+            let Some(told) = found.name() else {
+                return catalogue::forget(array, &key).await.map(|()| Vec::new());
+            };
+            return Box::pin(drop_damaged(array, told)).await;
+        }
+        None => catalogue::key(name),
+    };
+    check_name(name)?;
+    let tombstone = |best: Option<&Entry>| spent(best.map_or_else(|| unknown(name), Entry::clone));
+    let before = catalogue::write_over(array, &key, name, tombstone).await?;
+    let mut warnings = Vec::new();
+    for entry in before {
+        if let Err(error) = sweep_after(array, &entry).await {
+            let what = "its chunks are not all deleted, `csd array reclaim` does the rest";
+            warnings.push(format!("{what}: {error}"));
+        }
+    }
+    Ok(warnings)
+}
+
+/// Returns an entry of a name of which nothing else is known.
+fn unknown(name: &str) -> Entry {
+    let mut id = [0; 12];
+    random_bytes(&mut id);
+    Entry {
+        name: name.to_owned(),
+        id: ObjectId::from_random(id),
+        writer: [0; 16],
+        epoch: 0,
+        state: State::Deleted,
+        element: ElementType::Bytes,
+        shape: Vec::new(),
+        chunk_bytes: CHUNK_BYTES_MIN,
+        bytes: 0,
+        offset: 0,
+        whole: false,
+        parts: None,
+        members: vec![DriveIndex::default()],
+        placement: Placement::Kv,
+        digest: [0; 32],
+        sums: Vec::new(),
+        survives: 0,
+        protection: None,
+        copy: None,
+    }
 }
 
 /// Cleans up after a failed put: deletes its chunks, and replaces its staged entry by a tombstone.

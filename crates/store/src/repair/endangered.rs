@@ -1,28 +1,32 @@
 //! [`endangered`]: objects that lose bytes when a drive is taken away.
 //!
-//! Reads names only, and writes nothing.
+//! The drives read every piece that the answer counts on, and compare it with its digest: a name
+//! says nothing of a piece that has rotted. Writes nothing.
+
+use std::rc::Rc;
 
 use super::fleet::Fleet;
 use super::known_pieces::KnownPieces;
 use super::subject::Subject;
+use super::{Limits, check_all, checks_of};
 use crate::array::{Array, DriveIndex};
 use crate::catalogue::Entry;
 
-/// Returns the names of objects of which bytes would be lost without the drive with this index, by
-/// the names of pieces on all drives. Objects that have lost bytes already are among them only if
-/// the drive holds a part of them.
-pub async fn endangered(array: &Array, entries: &[Entry], index: DriveIndex) -> Vec<String> {
-    let fleet = Fleet::new(array, None);
+/// Returns the names of objects of which bytes would be lost without the drive with this index.
+/// Objects that have lost bytes already are among them only if the drive holds a part of them.
+pub async fn endangered(
+    array: &Array,
+    entries: &[Entry],
+    index: DriveIndex,
+    limits: &Limits,
+) -> Vec<String> {
+    let fleet = Rc::new(Fleet::new(array, limits.bytes_per_s));
     fleet.leave_out(index);
     let mut names = Vec::new();
     for entry in entries {
-        let holds = |drives: &[DriveIndex]| drives.contains(&index);
         let is_at_risk = match &entry.protection {
             Some(protection) if entry.protected().is_some() => {
-                let known = KnownPieces::read(&fleet, entry).await;
-                let subject = Subject::new(&fleet, entry, &known);
-                holds(&protection.group)
-                    && subject.is_some_and(|subject| subject.least_margin(&fleet) < 0)
+                protection.group.contains(&index) && is_at_risk(array, &fleet, entry, limits).await
             }
             _ => {
                 let member = entry.members.iter().position(|drive| *drive == index);
@@ -32,4 +36,15 @@ pub async fn endangered(array: &Array, entries: &[Entry], index: DriveIndex) -> 
         names.extend(is_at_risk.then(|| entry.name.clone()));
     }
     names
+}
+
+/// Returns true if the drives of the fleet cannot give back all bytes of a protected object.
+async fn is_at_risk(array: &Array, fleet: &Rc<Fleet>, entry: &Entry, limits: &Limits) -> bool {
+    let known = KnownPieces::read(fleet, entry).await;
+    let Some(subject) = Subject::new(fleet, entry, &known).map(Rc::new) else { return true };
+    if subject.least_margin(fleet) >= 0 {
+        check_all(fleet, &subject, checks_of(array, &subject), limits).await;
+    }
+    // Pieces that were not read because it was stopped do not count.
+    limits.stop.get() || subject.least_margin(fleet) < 0
 }

@@ -22,6 +22,7 @@ mod change_entry;
 mod check;
 mod endangered;
 mod fleet;
+mod hand_over;
 mod known_pieces;
 mod mover;
 mod page_lists;
@@ -53,6 +54,7 @@ use mover::{ByHost, Mover};
 use subject::{PieceState, Subject};
 
 pub use endangered::endangered;
+pub use hand_over::{HandedOver, hand_over};
 pub use report::{Lost, Missing, Repaired};
 
 /// Bytes of stripes that are rebuilt at once, unless one stripe is longer.
@@ -91,10 +93,9 @@ pub struct Limits {
 
 /// Repairs these objects, of which those without protection are only looked for.
 ///
-/// # Errors
-/// Those of the catalogue. A drive that is down, fails or is full is no error: its pieces are
-/// missing.
-pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Result<Repaired, Error> {
+/// A drive that is down, fails or is full is no error: its pieces are missing. An object that cannot
+/// be repaired keeps no other one from it ([`Repaired::failed`]).
+pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Repaired {
     match limits.on {
         On::Drives => repair_by(array, entries, limits, ByDrives::default()).await,
         On::Host => repair_by(array, entries, limits, ByHost).await,
@@ -106,27 +107,29 @@ async fn repair_by<M: Mover + 'static>(
     entries: &[Entry],
     limits: &Limits,
     mover: M,
-) -> Result<Repaired, Error> {
+) -> Repaired {
     let fleet = Rc::new(Fleet::new(array, limits.bytes_per_s));
     let crossed_bytes = fleet.crossed_bytes();
     let (mover, kept, found) = (Rc::new(mover), BTreeMap::new(), Repaired::default());
     let begun = now();
     let mut repair = Repair { array, fleet, limits: limits.clone(), mover, kept, found, begun };
-    let work = repair.survey(entries).await?;
+    let work = repair.survey(entries).await;
     for ((_, name), (id, stripes)) in work {
         if !limits.stop.get() {
-            repair.rebuild(&name, id, &stripes).await?;
+            let done = repair.rebuild(&name, id, &stripes).await;
+            repair.note(&name, done);
         }
     }
     for entry in entries {
         if !limits.stop.get() {
-            repair.finish(&entry.name).await?;
+            let done = repair.finish(&entry.name).await;
+            repair.note(&entry.name, done);
         }
     }
     repair.found.away = repair.fleet.away().await;
     repair.found.crossed_bytes = repair.fleet.crossed_bytes() - crossed_bytes;
     repair.found.is_interrupted = limits.stop.get();
-    Ok(repair.found)
+    repair.found
 }
 
 /// Stripes to rebuild of an object, by their redundancy and its name.
@@ -146,12 +149,13 @@ struct Repair<'a, M> {
 
 impl<M: Mover + 'static> Repair<'_, M> {
     /// Looks for the names of all pieces.
-    async fn survey(&mut self, entries: &[Entry]) -> Result<Work, Error> {
+    async fn survey(&mut self, entries: &[Entry]) -> Work {
         let (mut work, mut total) = (Work::new(), 0);
         for entry in entries {
             let known = KnownPieces::read(&self.fleet, entry).await;
             let Some(subject) = Subject::new(&self.fleet, entry, &known) else {
-                self.look_at_unprotected(entry, &known).await?;
+                let looked = self.look_at_unprotected(entry, &known).await;
+                self.note(&entry.name, looked);
                 continue;
             };
             total += subject.bytes_of_all();
@@ -161,7 +165,16 @@ impl<M: Mover + 'static> Repair<'_, M> {
             }
         }
         (self.limits.total)(total);
-        Ok(work)
+        work
+    }
+
+    /// Notes why an object could not be repaired, once; the others can.
+    fn note(&mut self, name: &str, done: Result<(), Error>) {
+        if let Err(error) = done
+            && self.found.failed.iter().all(|(other, _)| other != name)
+        {
+            self.found.failed.push((name.to_owned(), error.to_string()));
+        }
     }
 
     /// Notes which chunks of an object without protection are not there.
@@ -255,29 +268,12 @@ impl<M: Mover + 'static> Repair<'_, M> {
     }
 
     fn checks(&self, subject: &Subject) -> Checks {
-        let compares = self.array.guards().digests;
-        Checks { page_bytes: subject.entry.chunk_bytes, compares }
+        checks_of(self.array, subject)
     }
 
     /// Lets all drives check their pieces at once.
     async fn check(&self, subject: &Rc<Subject>) {
-        let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
-        for (stripe, number) in subject.all() {
-            if subject.state(stripe, number) == PieceState::Unknown {
-                by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
-            }
-        }
-        let begin = |(index, pieces): (DriveIndex, Vec<(u32, usize)>)| {
-            let (fleet, subject) = (Rc::clone(&self.fleet), Rc::clone(subject));
-            let (checks, limits) = (self.checks(&subject), self.limits.clone());
-            spawn(Class::Foreground, async move {
-                check_drive(&fleet, &subject, checks, (index, &pieces), &limits).await;
-            })
-        };
-        let checking: Vec<JoinHandle<()>> = by_drive.into_iter().map(begin).collect();
-        for done in checking {
-            done.await;
-        }
+        check_all(&self.fleet, subject, self.checks(subject), &self.limits).await;
     }
 
     /// Revises the entry of an object that was worked on. If the object is gone, deletes what was
@@ -317,6 +313,31 @@ impl<M: Mover + 'static> Repair<'_, M> {
                 self.fleet.lose(index, &error);
             }
         }
+    }
+}
+
+/// Returns how the pieces of an object are checked.
+fn checks_of(array: &Array, subject: &Subject) -> Checks {
+    Checks { page_bytes: subject.entry.chunk_bytes, compares: array.guards().digests }
+}
+
+/// Lets all drives check their pieces of an object that were not read yet, at once.
+async fn check_all(fleet: &Rc<Fleet>, subject: &Rc<Subject>, checks: Checks, limits: &Limits) {
+    let mut by_drive: BTreeMap<DriveIndex, Vec<(u32, usize)>> = BTreeMap::new();
+    for (stripe, number) in subject.all() {
+        if subject.state(stripe, number) == PieceState::Unknown {
+            by_drive.entry(subject.drive(stripe, number)).or_default().push((stripe, number));
+        }
+    }
+    let begin = |(index, pieces): (DriveIndex, Vec<(u32, usize)>)| {
+        let (fleet, subject, limits) = (Rc::clone(fleet), Rc::clone(subject), limits.clone());
+        spawn(Class::Foreground, async move {
+            check_drive(&fleet, &subject, checks, (index, &pieces), &limits).await;
+        })
+    };
+    let checking: Vec<JoinHandle<()>> = by_drive.into_iter().map(begin).collect();
+    for done in checking {
+        done.await;
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Repaired {
     pub missing: Vec<Missing>,
     /// Bytes that are lost, by object.
     pub lost: Vec<Lost>,
+    /// Objects that could not be repaired, each with the reason.
+    pub failed: Vec<(String, String)>,
     /// Drives that took no part to the end, each with its reason.
     pub away: Vec<String>,
     /// True if the repair was asked to stop before it was done.
@@ -70,7 +72,7 @@ impl Repaired {
     /// Returns true if no piece is missing, and every drive took part to the end.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let lacks_none = self.missing.is_empty() && self.lost.is_empty();
+        let lacks_none = self.missing.is_empty() && self.lost.is_empty() && self.failed.is_empty();
         lacks_none && self.away.is_empty() && !self.is_interrupted
     }
 

@@ -19,6 +19,13 @@ use crate::layout;
 
 pub use amount::Room;
 
+/// Longest chunk, bytes.
+const CHUNK_BYTES_MAX: u64 = 8 << 20;
+/// Parts of a drive that can be full.
+pub(crate) const MEDIA: &str = "media";
+const BLOCKS: &str =
+    "block namespace, of which every object takes 8 MiB or more on each of its drives,";
+const BELOW: &str = "namespace has room, but the file system of its medium, or its index of keys,";
 /// The catalogue is left one byte of a drive's capacity in this many.
 const CATALOGUE_SHARE: u64 = 64;
 /// Size of a unit's claim in the kv log, bytes.
@@ -116,17 +123,31 @@ fn for_chunks(capacity: u64, units: u32) -> u64 {
     capacity.saturating_sub(spare)
 }
 
-/// Adds the array's remaining capacity to [`DriveError::Full`], if the drives report it.
+/// Says what is full of a drive, and adds the array's remaining capacity to [`DriveError::Full`], if
+/// the drives report it. A drive that refuses bytes although its namespaces have room lacks it
+/// below them.
 pub(crate) async fn explain(array: &Array, on: On, error: Error) -> Error {
-    match error {
-        Error::Drive(DriveError::Full { drive, .. }) => {
-            let what = match on {
-                On::Kv => "key-value part",
-                On::Block => "block namespace",
-            };
-            Error::Drive(DriveError::Full { drive, what, room: of_array(array).await.ok() })
-        }
-        other => other,
+    let Error::Drive(DriveError::Full { drive, what, .. }) = error else { return error };
+    let of_namespace = match on {
+        On::Kv => "key-value part",
+        On::Block => BLOCKS,
+    };
+    let is_below = what == MEDIA && has_room(array, &drive, on).await;
+    let (what, room) = match is_below {
+        true => (BELOW, None),
+        false => (of_namespace, of_array(array).await.ok()),
+    };
+    Error::Drive(DriveError::Full { drive, what, room })
+}
+
+/// Returns true if the namespace of a drive has room for a chunk of any length.
+async fn has_room(array: &Array, name: &str, on: On) -> bool {
+    let Some(drive) = array.drives().find(|drive| drive.name == name) else { return false };
+    let Ok(room) = of_drive(array, drive).await else { return false };
+    match on {
+        On::Kv => room.kv_bytes > CHUNK_BYTES_MAX,
+        // The unit of the chunk is claimed already.
+        On::Block => true,
     }
 }
 

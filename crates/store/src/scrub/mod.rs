@@ -6,10 +6,11 @@
 //! it is not, the pieces are read again one by one. So only digests cross the wire, and damage is
 //! found by piece, and by page if the piece has a page list. In drives kernels have the lowest
 //! priority; a budget limits the bytes that each drive reads in a second. Invariant: only
-//! [`replace_page_lists`] writes, and a piece is reported only after an execution over it alone has
+//! [`replace_page_lists`] and [`names()`] write, and a piece is reported only after an execution over it alone has
 //! found it bad, or if the entry says that it is missing.
 
 mod deep;
+mod names;
 mod page;
 mod pieces;
 mod replace_page_lists;
@@ -30,6 +31,7 @@ use pieces::{Name, Object};
 use work::{bad, one_drive};
 
 pub use deep::{Proof, prove};
+pub use names::{Names, names};
 pub use replace_page_lists::replace_page_lists;
 
 /// Cause for which a piece is bad.
@@ -43,6 +45,14 @@ pub enum Cause {
     Differs,
     /// All pieces of the stripe are those that were stored, and are no code word.
     NoCodeWord,
+    /// A copy of the object's name and entry is damaged. No piece is bad because of it.
+    Name,
+    /// A claim of an epoch of a name, or of a unit of blocks, is damaged.
+    Claim,
+    /// A drive's record of its own lives is damaged: it has no vote.
+    Lives,
+    /// A drive's list of all drives is damaged.
+    Roster,
     /// A page list of the object on the drive does not match its own checksum. No piece is bad
     /// because of it.
     PageList,
@@ -66,8 +76,18 @@ impl Cause {
             Self::Unreadable => "unreadable",
             Self::Differs => "differs",
             Self::NoCodeWord => "no-code-word",
+            Self::Name => "name",
+            Self::Claim => "claim",
+            Self::Lives => "lives",
+            Self::Roster => "roster",
             Self::PageList => "page-list",
         }
+    }
+
+    /// Returns true if what is bad belongs to the catalogue.
+    #[must_use]
+    pub fn is_of_names(self) -> bool {
+        matches!(self, Self::Name | Self::Claim | Self::Lives | Self::Roster)
     }
 }
 

@@ -36,6 +36,8 @@ pub const KEY_PREFIX: u8 = 0x01;
 pub const NAME_BYTES_MAX: usize = 1024;
 
 const FIXED_BYTES: usize = 112;
+/// Offset of the numbers of members and dimensions, and of the length of the name.
+const LENGTHS_AT: usize = 64;
 const CRC_BYTES: usize = 4;
 
 /// Identifier of the stored bytes of one put; the first 12 bytes of its chunks' keys. The top bit
@@ -140,6 +142,16 @@ pub fn key(name: &str) -> Key {
     let mut key = [KEY_PREFIX; 16];
     key[1..].copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..15]);
     Key::new(&key).expect("sixteen bytes are a key")
+}
+
+/// Returns what stands in the place of the name in bytes that may be no valid entry; the caller
+/// compares its key.
+pub(super) fn name_in(data: &[u8]) -> Option<&str> {
+    let lengths = data.get(LENGTHS_AT..)?.first_chunk::<6>()?;
+    let length = |at: usize| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]]));
+    let (members, dimensions, bytes) = (length(0), length(2), length(4));
+    let name = data.get(FIXED_BYTES + 2 * members + 8 * dimensions..)?.get(..bytes)?;
+    str::from_utf8(name).ok()
 }
 
 impl Entry {

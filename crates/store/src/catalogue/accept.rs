@@ -1,0 +1,124 @@
+//! The way out for a name of which too few copies are sound: its highest copy that can be read, or
+//! a tombstone, is written as the newest entry, because a user has said so.
+//!
+//! Every drive must be up and vote, so that each has told what it knows, and none can come back with
+//! a later entry. The new entry's epoch is far above all that can be read: what the damaged copies
+//! held had a lower one. It is claimed as any other epoch, so of two hosts one wins.
+//!
+//! No host may write the name meanwhile, which the caller ensures: a writer that was cut off before
+//! finds a later entry than its own. An interruption leaves copies of the new entry, which is the
+//! highest when the command is run again.
+
+use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
+use csd_reactor::random_bytes;
+
+use super::Found;
+use super::claim::{self, Claimed};
+use super::entry::{Entry, State};
+use crate::array::{Array, membership};
+use crate::error::{Error, NameError};
+
+/// Distance of the new epoch from the highest one that can be read: more than the number of changes
+/// of a name that all copies on all drives could have lost.
+const LEAP: u64 = 1 << 20;
+
+/// Reads all copies of a name that is to be accepted or dropped.
+///
+/// # Errors
+/// If a drive is down, has no vote or fails; [`Error::Input`] if enough copies are sound.
+async fn look(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
+    array.require(array.size())?;
+    let (found, failed) = super::look(array, key).await;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if found.is_enough(array) {
+        let why = match found.damaged.is_empty() {
+            true => "its copies are sound: there is nothing to accept or to drop",
+            false => "enough of its copies are sound: `csd repair` mends the others",
+        };
+        return Err(Error::Input { name: name.to_owned(), why: why.to_owned() });
+    }
+    Ok(found)
+}
+
+/// Accepts the highest copy of a name that can be read; returns the entry.
+///
+/// # Errors
+/// As [`write_over`]; [`Error::Input`] if enough copies are sound, or none can be read that may
+/// stand for the name.
+pub async fn accept(array: &Array, key: &Key, name: &str) -> Result<Entry, Error> {
+    let found = look(array, key, name).await?;
+    let best = found.readable().max_by_key(|entry| (entry.epoch, entry.state == State::Sealed));
+    // A staged entry never follows a sealed one, which may be what was lost.
+    let best = best.filter(|entry| entry.state != State::Staged).cloned();
+    let Some(best) = best else {
+        let why = "no copy of it can be accepted: `csd rm --damaged` drops the name".to_owned();
+        return Err(Error::Input { name: name.to_owned(), why });
+    };
+    write(array, key, best, &found).await
+}
+
+/// Writes a tombstone over a name of which too few copies are sound. `tombstone` makes it from the
+/// highest copy that can be read, if there is one. Returns all entries that could be read.
+///
+/// # Errors
+/// [`Error::Array`] if a drive is down or has no vote; [`Error::Input`] if enough copies are sound;
+/// [`NameError::Overtaken`] if another host writes the name; a failed command.
+pub async fn write_over(
+    array: &Array,
+    key: &Key,
+    name: &str,
+    tombstone: impl FnOnce(Option<&Entry>) -> Entry,
+) -> Result<Vec<Entry>, Error> {
+    let found = look(array, key, name).await?;
+    let best = found.readable().max_by_key(|entry| entry.epoch);
+    let entry = tombstone(best);
+    write(array, key, entry, &found).await?;
+    Ok(found.readable().cloned().collect())
+}
+
+/// Writes `entry` on every drive, above everything that `found` tells.
+async fn write(array: &Array, key: &Key, mut entry: Entry, found: &Found) -> Result<Entry, Error> {
+    let epochs = found.readable().map(|entry| entry.epoch);
+    let versions = found.damaged.iter().map(|copy| copy.version);
+    let highest = epochs.chain(versions).max().unwrap_or(0);
+    entry.epoch = highest.saturating_add(LEAP);
+    entry.survives = found.readable().map(|entry| entry.survives).fold(entry.survives, u8::max);
+    random_bytes(&mut entry.writer);
+    membership::register(array, array.size()).await?;
+    let overtaken = || Error::Name(NameError::Overtaken { name: entry.name.clone() });
+    let Claimed::Won(_) = claim::claim(array, &entry, false).await? else {
+        return Err(overtaken());
+    };
+    let (now, failed) = super::look(array, key).await;
+    if failed.is_some() || now.answers != found.answers {
+        claim::release(array, &entry.name, entry.epoch..=entry.epoch).await;
+        return Err(overtaken());
+    }
+    for drive in array.voters() {
+        if !super::store_entry(&drive, &entry, STORE_IF_NEWER | STORE_MENDS).await? {
+            return Err(overtaken());
+        }
+    }
+    claim::release(array, &entry.name, entry.epoch..=entry.epoch).await;
+    Ok(entry)
+}
+
+/// Deletes all copies under a key of which none can be read, so that nobody can tell the name.
+///
+/// # Errors
+/// As [`write_over`]; [`Error::Input`] if a copy tells the name.
+pub async fn forget(array: &Array, key: &Key) -> Result<(), Error> {
+    let found = look(array, key, &super::key_in_words(key)).await?;
+    if let Some(name) = found.name() {
+        let why = "this is the name that stands under that key".to_owned();
+        return Err(Error::Input { name: name.to_owned(), why });
+    }
+    for copy in &found.damaged {
+        let drive = array.drive(copy.drive)?;
+        let deleted = drive.objects.delete(key).await;
+        deleted.map_err(|error| Error::command(drive, error))?;
+    }
+    Ok(())
+}
