@@ -61,6 +61,7 @@ mod unknown;
 mod words;
 mod workload;
 mod writer;
+mod zeroed;
 
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,8 +1,8 @@
-//! Whole sectors that are damaged on a medium at rest, in every structure of it: they read as zeros,
-//! as random bytes, as a sector of another segment, or as they were before. After a clean stop and
-//! after a kill, with a volatile cache and without one, a start refuses the medium in words, or each
-//! key reads right or fails; never is one silently older or gone. The next two starts serve what the
-//! first one served.
+//! Whole sectors that are damaged on a medium at rest, in every structure of it: they read as
+//! zeros, as random bytes, as a sector of another segment, or as they were before. After a clean
+//! stop and after a kill, with a volatile cache and without one, a start refuses the medium in
+//! words, or each key reads right or fails; never is one silently older or gone. The next two
+//! starts serve what the first one served.
 //!
 //! After a kill the last group of each shard is left out: it looks like one that the kill has torn.
 
@@ -25,12 +25,16 @@ use crate::lives::{Lives, SMALL, content, find, keys_of, segments_of, stop, stor
 use crate::seeds;
 
 /// Shards with keys. The others have no segment.
-const WITH_KEYS: [usize; 3] = [1, 4, 7];
+pub const WITH_KEYS: [usize; 3] = [1, 4, 7];
 const KEYS_PER_SHARD: usize = 12;
 /// Damaged sectors for each seed.
 const DAMAGES: usize = 24;
+/// Every so many seeds one fills its drive with long values, so that segments are freed and used
+/// again; of these, headers, seals and free segments are damaged.
+const HEAVY: u64 = 10;
+const LONG_VALUES: usize = 400;
 /// Number of starts after the damage.
-const STARTS: usize = 3;
+pub const STARTS: usize = 3;
 
 const KINDS: [&str; 4] = ["zeros", "random", "another's", "older"];
 const STRUCTURES: [&str; 8] =
@@ -38,6 +42,9 @@ const STRUCTURES: [&str; 8] =
 
 /// Number of the version that each key has, by its place among all keys.
 type Versions = Vec<u64>;
+
+/// Number of bursts of a life, true if it ends in a clean stop, true if it fills the drive.
+type Life = (u64, bool, bool);
 
 fn keys() -> impl Iterator<Item = (usize, Key)> {
     WITH_KEYS.into_iter().flat_map(|shard| keys_of(shard).take(KEYS_PER_SHARD)).enumerate()
@@ -57,9 +64,23 @@ fn value(index: usize, version: u64) -> Vec<u8> {
     content(version << 8 | index as u64, length)
 }
 
+/// Overwrites a few keys with long values.
+async fn fill(core: &Rc<Core>) {
+    let of = |shard: usize| keys_of(shard).skip(KEYS_PER_SHARD + 1).take(5);
+    let long: Vec<Key> = WITH_KEYS.into_iter().flat_map(of).collect();
+    for number in 0..LONG_VALUES {
+        let value = content(number as u64, 200_000);
+        store(core, long[number % long.len()], &value).await.expect("stored");
+    }
+    assert!(core.shared.segments.cleaned_count() > 0, "nothing was freed");
+}
+
 /// Overwrites keys in bursts, and leaves one more group at the end of each shard.
-async fn life(core: Rc<Core>, versions: Versions, bursts: u64, stops: bool) -> Versions {
+async fn life(core: Rc<Core>, versions: Versions, (bursts, stops, is_heavy): Life) -> Versions {
     let mut versions = versions;
+    if is_heavy {
+        fill(&core).await;
+    }
     for _ in 0..bursts {
         let draw = random_u64();
         let some = keys().filter(|(index, _)| draw >> index & 1 == 1);
@@ -83,7 +104,7 @@ async fn life(core: Rc<Core>, versions: Versions, bursts: u64, stops: bool) -> V
 }
 
 /// Returns every sector in use with the structure that it belongs to, and the size of a segment.
-async fn places(media: Media) -> (Vec<(usize, u64)>, u64) {
+pub async fn places(media: Media) -> (Vec<(usize, u64)>, u64) {
     let segments = segments_of(&media).await;
     let found = survey(&media, &segments, SHARDS, 0).await.expect("whole");
     let mut places = vec![(6, 0), (6, HEAD_BYTES / 2)];
@@ -198,30 +219,39 @@ fn starts(
 
 fn run(seed: u64, met: &mut Met) -> Result<(), String> {
     let (is_clean, is_cached) = (seed & 1 == 0, seed & 2 == 2);
+    // Of both parities.
+    let is_heavy = seed / 2 % HEAVY == HEAVY - 1;
     let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 3 / 2).unwrap(), SMALL);
     lives.with_cache(is_cached);
     let versions = vec![0; KEYS_PER_SHARD * WITH_KEYS.len()];
     let (bursts, stops) = (4 + lives.draw(12), lives.draw(2) == 0);
-    let versions = lives.live(move |core| life(core, versions, bursts, stops))?;
+    let versions = lives.live(move |core| life(core, versions, (bursts, stops, is_heavy)))?;
     lives.cut(|| u64::from(stops));
     let older = lives.disk.copied();
-    let versions = lives.live(move |core| life(core, versions, 2 + bursts / 2, is_clean))?;
+    let versions =
+        lives.live(move |core| life(core, versions, (2 + bursts / 2, is_clean, is_heavy)))?;
     lives.cut(|| u64::from(is_clean));
     let (places, segment_bytes) = lives.inspect(places);
     let segment = |at: u64| at.checked_sub(HEAD_BYTES).map(|at| at / segment_bytes);
     let whole = lives.disk.copied();
     for _ in 0..DAMAGES {
         let with = |structure: usize| places.iter().filter(move |place| place.0 == structure);
-        let there = (0..STRUCTURES.len()).filter(|it| with(*it).next().is_some());
+        let there = (0..STRUCTURES.len())
+            .filter(|it| with(*it).next().is_some() && (!is_heavy || [0, 1, 5].contains(it)));
         let structure = there.min_by_key(|it| met.all(*it)).expect("some");
         let of: Vec<u64> = with(structure).map(|place| place.1).collect();
         let at = of[usize::try_from(lives.draw(of.len() as u64)).unwrap()];
         let kind = usize::try_from(lives.draw(KINDS.len() as u64)).unwrap();
         // Of another segment: within one, a sector with an earlier record of a key at the same
         // place would pass for the later one.
-        let far = |place: &&(usize, u64)| segment(place.1) != segment(at) && place.0 < 5;
+        let is_alike = lives.draw(2) == 0 && with(structure).nth(1).is_some() && structure < 5;
+        let far = |place: &&(usize, u64)| {
+            let is_wanted = if is_alike { place.0 == structure } else { place.0 < 5 };
+            is_wanted && segment(place.1) != segment(at)
+        };
         let others: Vec<u64> = places.iter().filter(far).map(|place| place.1).collect();
-        let from = others[usize::try_from(lives.draw(others.len() as u64)).unwrap()];
+        let any = usize::try_from(lives.draw(u64::MAX) % others.len().max(1) as u64).unwrap();
+        let from = others.get(any).copied().unwrap_or(0);
         lives.on_disk(older.copied());
         let before = lives.inspect(move |media| async move { sector(&media, at).await.to_vec() });
         lives.on_disk(whole.copied());
@@ -265,49 +295,4 @@ fn a_damaged_sector_hides_nothing() {
     assert!(failures.is_empty(), "{failures:#?}");
     let is_met = (0..STRUCTURES.len()).all(|structure| met.all(structure) > 0);
     assert!(is_met || seeds().count() < 50, "{met:?}");
-}
-
-/// Overwrites a key of one shard so often, or until a second segment begins; returns how often.
-async fn overwrite(core: Rc<Core>, most: usize) -> usize {
-    let key = keys_of(WITH_KEYS[0]).next().unwrap();
-    for number in 0..most {
-        store(&core, key, &content(number as u64, 1_000)).await.expect("stored");
-        if core.shared.segments.free_count() + 2 == core.shared.segments.count as usize {
-            return number;
-        }
-    }
-    most
-}
-
-/// A segment that a kill leaves nearly full has room for its final checkpoint, so later starts do
-/// not read the records that it lists.
-#[test]
-fn damage_in_superseded_records_of_a_full_segment_stays_without_effect() {
-    let fill = |most: usize| {
-        let mut lives = Lives::new(5, 1, SMALL);
-        let count = lives.live(move |core| overwrite(core, most)).expect("lived");
-        lives.cut(|| 0);
-        (lives, count)
-    };
-    let (_, count) = fill(usize::MAX);
-    let (mut lives, _) = fill(count);
-    let (places, segment_bytes) = lives.inspect(places);
-    let first = places.iter().map(|place| place.1).filter(|at| *at >= HEAD_BYTES).min().unwrap();
-    let last = places.iter().filter(|place| place.0 == 4).map(|place| place.1).max().unwrap();
-    assert!(last + 2 * PAGE_BYTES > HEAD_BYTES + segment_bytes, "not full: {last}");
-    let at = first + RECORDS_OFFSET + 8 * SECTOR_BYTES;
-    lives.inspect(move |media| async move {
-        let zeros = Buffer::zeroed(usize::try_from(SECTOR_BYTES).unwrap());
-        media.write(at, vec![zeros]).await.0.expect("written");
-    });
-    for start in 0..STARTS {
-        let found = lives.live(move |core| async move {
-            let key = keys_of(WITH_KEYS[0]).next().unwrap();
-            let found = find(&core, key).await;
-            stop(&core).await;
-            found == Ok(Some(content(count as u64 - 1, 1_000)))
-        });
-        assert_eq!(found, Ok(true), "start {start}");
-        lives.cut(|| 1);
-    }
 }

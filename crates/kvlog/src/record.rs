@@ -1,8 +1,8 @@
 //! The kv log's records: their headers, and units of places in a segment.
 //!
-//! `docs/internals/format.md` draws them. Invariants: a header has a checksum over all its bytes and
-//! the sequence of its segment, so that bytes of an earlier use of the segment are not taken for
-//! this one's; no length is used before its checksum held.
+//! `docs/internals/format.md` draws them. Invariants: a header has a checksum over all its bytes
+//! and the sequence of its segment, so that bytes of an earlier use of the segment are not taken
+//! for this one's; no length is used before its checksum held.
 
 use csd_nvme::kv::Key;
 use csd_nvme::layout;

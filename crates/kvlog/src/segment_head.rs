@@ -1,4 +1,4 @@
-//! How a segment begins: its header and its seal.
+//! Headers and seals of segments.
 //!
 //! `docs/internals/format.md` draws them. Invariant: each lies in a sector of its own, which does
 //! not tear, and has a checksum over all its bytes.

@@ -281,8 +281,9 @@ impl Shard {
         Ok(header.is_some_and(|header| header.kind() != KIND_FINAL_CHECKPOINT))
     }
 
-    /// Reads the bytes of the last page before the end, as far as they are in use, so that the final
-    /// checkpoint has the place behind them that groups left for it. Without them it has a page.
+    /// Reads the bytes of the last page before the end, as far as they are in use, so that the
+    /// final checkpoint has the place behind them that groups left for it. Without them it has a
+    /// page.
     async fn read_last_page(&self, found: &Found, filled: u64) {
         let length = usize::try_from(filled % PAGE_BYTES).expect("less than a page");
         let at = self.segments.at(found.number, filled - length as u64);
