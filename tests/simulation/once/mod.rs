@@ -69,7 +69,7 @@ impl Base {
                 }))
                 .await;
             }
-            if seed % 2 == 0 {
+            if seed.is_multiple_of(2) {
                 drain(&core.shared, Duration::from_secs(10)).await.expect("stopped");
             }
         });
