@@ -10,7 +10,6 @@ use csd_store::repair;
 use csd_store::scrub::{self, Bad, Cause, Limits, Names, Proof, Scrubbed, Unread};
 use serde_json::{Value, json};
 
-use crate::array::votes;
 use crate::cli::scrub::Scrub;
 use crate::context::Context;
 use crate::progress::Bar;
@@ -48,10 +47,6 @@ pub(crate) fn scrub(options: &Scrub, context: &Context) -> Result<Report, Failur
         whole.of_names = of_names;
         Ok(whole)
     };
-    if options.repair {
-        // Lives that are damaged are mended by a rebuild.
-        context.with_array_to_write(async |array: &Array| votes(array).await)?;
-    }
     let whole = match options.repair {
         true => context.with_array_to_write(work)?,
         false => context.with_array(work)?,

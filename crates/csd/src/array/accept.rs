@@ -3,13 +3,13 @@
 //! Writers with this array file are excluded. Invariants: nothing is accepted without its option,
 //! and only while every drive is up, so that none can come back with more.
 
-use csd_store::array::{Array, Plan};
-use csd_store::catalogue::{self, Entry, rebuild};
+use csd_store::array::{Array, DriveIndex, Plan};
+use csd_store::catalogue::rebuild::{self, Rebuilt};
+use csd_store::catalogue::{self, Entry};
 use serde_json::{Value, json};
 
 use super::Local;
 use super::lock::{Lock, Writers};
-use super::rebuild::{describe, wanted};
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
 
@@ -79,4 +79,25 @@ pub(crate) fn advised(array: &Array, failure: Failure) -> Failure {
         names.join(", ")
     );
     Failure { message, ..failure }
+}
+
+/// Returns the indices of the drives to rebuild.
+pub(super) fn wanted(array: &Array, names: &[String]) -> Result<Vec<DriveIndex>, Failure> {
+    let slots = || DriveIndex::each(array.slots());
+    if names.is_empty() {
+        let without = slots().filter(|(_, slot)| slot.drive().is_ok() && slot.vote().is_err());
+        return Ok(without.map(|(index, _)| index).collect());
+    }
+    let place = |name: &String| {
+        let found = slots().find(|(_, slot)| slot.name == *name);
+        let unknown = || Failure::usage(format!("the array has no drive {name:?}"));
+        found.map(|(index, _)| index).ok_or_else(unknown)
+    };
+    names.iter().map(place).collect()
+}
+
+/// Describes a rebuilt drive for JSON output.
+pub(super) fn describe(array: &Array, index: DriveIndex, done: Rebuilt) -> Value {
+    let name = &array.slots()[index].name;
+    json!({ "name": name, "names": done.names, "stored": done.stored })
 }

@@ -1,11 +1,11 @@
 //! `csd array rebuild`: gives drives that have forgotten a part of the catalogue their votes back.
 
 use csd_store::array::{Array, DriveIndex, Plan};
-use csd_store::catalogue::rebuild::{self, Rebuilt};
+use csd_store::catalogue::rebuild;
 use csd_store::object;
 use serde_json::{Value, json};
 
-use super::accept;
+use super::accept::{self, describe, wanted};
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
@@ -79,21 +79,6 @@ fn plain(name: &Value) -> &str {
     name.as_str().unwrap_or_default()
 }
 
-/// Returns the indices of the drives to rebuild.
-pub(super) fn wanted(array: &Array, names: &[String]) -> Result<Vec<DriveIndex>, Failure> {
-    let slots = || DriveIndex::each(array.slots());
-    if names.is_empty() {
-        let without = slots().filter(|(_, slot)| slot.drive().is_ok() && slot.vote().is_err());
-        return Ok(without.map(|(index, _)| index).collect());
-    }
-    let place = |name: &String| {
-        let found = slots().find(|(_, slot)| slot.name == *name);
-        let unknown = || Failure::usage(format!("the array has no drive {name:?}"));
-        found.map(|(index, _)| index).ok_or_else(unknown)
-    };
-    names.iter().map(place).collect()
-}
-
 async fn rebuild_all(array: &Array, places: &[DriveIndex]) -> Result<Vec<Value>, Failure> {
     let mut drives = Vec::new();
     for &index in places {
@@ -101,10 +86,4 @@ async fn rebuild_all(array: &Array, places: &[DriveIndex]) -> Result<Vec<Value>,
         drives.push(describe(array, index, done));
     }
     Ok(drives)
-}
-
-/// Describes a rebuilt drive for JSON output.
-pub(super) fn describe(array: &Array, index: DriveIndex, done: Rebuilt) -> Value {
-    let name = &array.slots()[index].name;
-    json!({ "name": name, "names": done.names, "stored": done.stored })
 }

@@ -8,9 +8,8 @@ use csd_nvme::kv::{Key, VERSION_OFFSET};
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use super::claim::on_all;
 use super::entry::{self, Entry, State};
-use super::{ENTRY_BYTES, Found};
+use super::{ENTRY_BYTES, Found, on_all};
 use crate::array::{Array, Drive, DriveIndex};
 use crate::error::{Error, NameError};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use csd_nvme::kv::Key;
 
-use super::claim::on_all;
 use super::entry::KEY_PREFIX;
+use super::on_all;
 use crate::array::{Array, Drive};
 use crate::error::Error;
 
