@@ -1,5 +1,5 @@
-//! Reads that are longer than the pieces in which a drive reads: next to short reads, on a disk that
-//! fails amid them, and of hosts that take no answer and end the connection.
+//! Reads that are longer than the pieces in which a drive reads: next to short reads, on a disk
+//! that fails amid them, and of hosts that take no answer and end the connection.
 
 use std::cell::Cell;
 use std::rc::Rc;

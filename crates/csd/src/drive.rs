@@ -49,14 +49,6 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         csd_reactor::end_with_parent(parent).map_err(Failure::run)?;
     }
     let access = access(options, context)?;
-    let named = !access.hosts.is_empty() || !access.secrets.is_empty();
-    let beyond = options.listen.0.iter().find(|address| !address.ip().is_loopback());
-    if let Some(address) = beyond.filter(|_| !access.any_host && !named) {
-        return Err(Failure::usage(format!(
-            "{address} is not a loopback address: whoever connects may read and write; say \
-             --secrets, --allow or --allow-any-host"
-        )));
-    }
     let shares = GroupShares::of_this_process(options.tuning.cores);
     if let Some(shares) = &shares {
         report::print_error(&format!("note: {}", shares.text(&options.tuning)));
@@ -174,6 +166,14 @@ fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     }
     if !options.auth_group.is_empty() {
         offer.groups.clone_from(&options.auth_group);
+    }
+    let named = !hosts.is_empty() || !secrets.is_empty();
+    let beyond = options.listen.0.iter().find(|address| !address.ip().is_loopback());
+    if let Some(address) = beyond.filter(|_| !options.allow_any_host && !named) {
+        return Err(Failure::usage(format!(
+            "{address} is not a loopback address: whoever connects may read and write; say \
+             --secrets, --allow or --allow-any-host"
+        )));
     }
     Ok(Access { hosts, any_host: options.allow_any_host, secrets, offer })
 }

@@ -6,8 +6,8 @@
 //!
 //! Modules:
 //!
-//! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and [`mod@escape`]
-//!   format
+//! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and
+//!   [`mod@escape`] format
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars

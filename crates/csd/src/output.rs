@@ -19,10 +19,8 @@ static LOST: AtomicBool = AtomicBool::new(false);
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            if !LOST.swap(true, Relaxed) {
-                print_error(&format!("error: the output is not written: {error}"));
-            }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !LOST.swap(true, Relaxed) => {
+            print_error(&format!("error: the output is not written: {error}"));
         }
         _ => {}
     }

@@ -220,11 +220,7 @@ pub async fn open(
         inside_only: Arc::new(inside_only(&settings)),
         subsystem,
         settings: Arc::new(settings),
-        library: Arc::new(Library::new(
-            resources.engines.clone(),
-            resources.admission.clone(),
-            resources.shared_compute,
-        )),
+        library: Arc::new(library(resources)),
         range_sets: Arc::new(RangeSets::new(resources.shared_compute)),
         // Copies cannot name a namespace that hosts do not see.
         memory: Arc::new(LocalMemory::new(match resources.expose {
@@ -243,6 +239,12 @@ pub async fn open(
         media,
         found,
     }))
+}
+
+/// Returns an empty library of programs.
+fn library(resources: &Resources) -> Library {
+    let (engines, admission) = (resources.engines.clone(), resources.admission.clone());
+    Library::new(engines, admission, resources.shared_compute)
 }
 
 /// Returns the state in which only the inside changes blocks, as it was saved.

@@ -2,6 +2,7 @@
 //! split of the stream.
 
 #![allow(clippy::cast_possible_truncation, clippy::unwrap_used)] // sizes here are small
+#![allow(clippy::single_range_in_vec_init)] // some PDUs reserve one range
 
 use csd_nvme::capsule::Sqe;
 use csd_nvme::pdu::{FatalStatus, Kind};

@@ -185,8 +185,8 @@ pub fn random_bytes(bytes: &mut [u8]) {
     current().backend.fill_random(bytes);
 }
 
-/// Completes when SIGINT, SIGTERM or SIGHUP (real runs) or the world (simulation) asked the process to
-/// stop. Any number of tasks on any cores may wait, before and after.
+/// Completes when SIGINT, SIGTERM or SIGHUP (real runs) or the world (simulation) asked the process
+/// to stop. Any number of tasks on any cores may wait, before and after.
 ///
 /// In a real run the first call installs the handlers, for the whole process and for good; a second
 /// signal of the same kind then kills the process as usual.

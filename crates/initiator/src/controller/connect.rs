@@ -158,7 +158,8 @@ impl<'a> Connecting<'a> {
     /// Connects to the first address of the drive that answers within `limit`; every queue to the
     /// same one.
     async fn stream(&self, limit: Duration) -> io::Result<Stream> {
-        if let Some(socket) = &*self.reached.borrow() {
+        let reached = self.reached.borrow().clone();
+        if let Some(socket) = reached {
             return Stream::connect(socket).await;
         }
         let sockets = self.address.sockets();

@@ -279,7 +279,7 @@ pub(crate) fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Signalled by the first SIGINT, SIGTERM or SIGHUP, and never reset, so every later waiter sees it too.
+/// Signalled by the first SIGINT, SIGTERM or SIGHUP, and never reset: later waiters see it too.
 static STOP: OnceLock<EventFd> = OnceLock::new();
 
 /// Installs the handlers once per process; returns a copy of the descriptor that becomes readable.

@@ -1,11 +1,10 @@
 //! One connection's loop: flush, receive, execute; replies made in one turn leave in one send at
 //! the start of the next.
 //!
-//! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `standstill` notices
-//! a host that takes no answers, `watch` enforces timeouts on the host (Keep Alive among them),
-//! `ending` ends the session. A connection that
-//! carries packets of the tunnel, or that of another drive, goes on in a task of another class
-//! ([`Link::yields`]), a piece at a time.
+//! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `standstill`
+//! notices a host that takes no answers, `watch` enforces timeouts on the host (Keep Alive among
+//! them), `ending` ends the session. A connection that carries packets of the tunnel, or that of
+//! another drive, goes on in a task of another class ([`Link::yields`]), a piece at a time.
 //!
 //! Invariants: bytes are received only when there is memory for the commands and data that they may
 //! contain; a fatal transport error is reported to the host before the connection closes, unless a

@@ -54,7 +54,7 @@ where
         }
     }
 
-    /// Returns true if the host is to be heard although answers wait for it.
+    /// Returns true if the host may be heard although answers wait for it.
     fn may_hear(&mut self, cx: &mut Context<'_>) -> bool {
         !self.link.is_congested()
             || (self.link.has_few_capsules() && self.standstill.lasts(self.sent, cx))

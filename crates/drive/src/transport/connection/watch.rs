@@ -51,7 +51,7 @@ impl Watch {
         Self { timer, began_ms, looked_ms: began_ms, last, stalled: None }
     }
 
-    /// Returns why the connection must close, when it must. Wakes the task when the next look is due.
+    /// Returns why the connection must close, if it must. Wakes the task when the next look is due.
     pub(super) fn over(&mut self, link: &Link, cx: &mut Context<'_>) -> Option<Cause> {
         while Pin::new(&mut self.timer).poll(cx).is_ready() {
             let now = now_ms();
