@@ -55,11 +55,14 @@ pub struct Candidate {
     pub segment: u32,
 }
 
+/// A record that is moved: its key, where it is, its commit number and checksum, and its bytes if
+/// they were read.
+type Moved = (EntryKey, Location, (u64, u32), Option<Vec<Buffer>>);
+
 /// Records that are moved together.
 #[derive(Default)]
 struct Batch {
-    // With the commit numbers and checksums of their records.
-    records: Vec<(EntryKey, Location, (u64, u32), Option<Vec<Buffer>>)>,
+    records: Vec<Moved>,
     bytes: u64,
 }
 

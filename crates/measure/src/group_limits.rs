@@ -29,32 +29,44 @@ impl GroupLimits {
     /// Reads the limits of a process with these files in `/proc`; `file` returns the text of a
     /// group's file.
     fn read(own: &str, mounts: &str, file: impl Fn(&Path) -> Option<String>) -> Self {
-        let of = |controller, limit: &dyn Fn(Version, &Path) -> Option<f64>| {
+        let groups = |controller| {
             let Hierarchy { root, own, version } = Hierarchy::find(own, mounts, controller)?;
             let groups = own.ancestors().take_while(|group| group.starts_with(&root));
-            groups.filter_map(|group| limit(version, group)).reduce(f64::min)
+            Some((version, groups.map(Path::to_path_buf).collect::<Vec<_>>()))
         };
-        let number = |path: PathBuf| file(&path)?.trim().parse::<f64>().ok();
-        let cores = of("cpu", &|version, group| match version {
+        let number = |path: PathBuf| file(&path)?.trim().parse::<i64>().ok();
+        let cores = |version, group: &PathBuf| match version {
             Version::One => {
-                let quota = number(group.join("cpu.cfs_quota_us")).filter(|quota| *quota > 0.0)?;
-                Some(quota / number(group.join("cpu.cfs_period_us"))?)
+                let quota = number(group.join("cpu.cfs_quota_us")).filter(|quota| *quota > 0)?;
+                share(quota, number(group.join("cpu.cfs_period_us"))?)
             }
             Version::Two => {
                 let text = file(&group.join("cpu.max"))?;
                 let (quota, period) = text.trim().split_once(' ')?;
-                Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+                share(quota.parse().ok()?, period.parse().ok()?)
             }
-        });
-        let memory = of("memory", &|version, group| {
-            number(group.join(version.memory_limit())).filter(|bytes| *bytes < NO_LIMIT)
-        });
-        Self { cores, memory_bytes: memory.map(|bytes| bytes as u64) }
+        };
+        let memory = |version: Version, group: &PathBuf| {
+            let bytes = number(group.join(version.memory_limit()))?;
+            // Version 1 says the largest number of whole pages where there is no limit.
+            u64::try_from(bytes).ok().filter(|bytes| *bytes < 1 << 62)
+        };
+        Self {
+            cores: groups("cpu").and_then(|(version, groups)| {
+                groups.iter().filter_map(|group| cores(version, group)).reduce(f64::min)
+            }),
+            memory_bytes: groups("memory").and_then(|(version, groups)| {
+                groups.iter().filter_map(|group| memory(version, group)).min()
+            }),
+        }
     }
 }
 
-/// Numbers from here on mean no limit: version 1 says the largest number of whole pages.
-const NO_LIMIT: f64 = (1_u64 << 62) as f64;
+/// Returns a quota of processor time in each period, in cores.
+fn share(quota_us: i64, period_us: i64) -> Option<f64> {
+    let whole = |us: i64| u32::try_from(us).ok().map(f64::from);
+    Some(whole(quota_us)? / whole(period_us).filter(|period| *period > 0.0)?)
+}
 
 #[cfg(test)]
 mod tests {

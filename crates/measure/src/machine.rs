@@ -41,7 +41,8 @@ fn limits_in_words(
     (usable, all): (usize, usize),
     memory_bytes: Option<u64>,
 ) -> Option<String> {
-    let time = limits.cores.filter(|cores| *cores < all as f64);
+    let time =
+        limits.cores.filter(|cores| *cores < f64::from(u32::try_from(all).unwrap_or(u32::MAX)));
     let cores = match time {
         Some(cores) => Some(format!("the processor time of {cores:.2} cores of {all}")),
         None => (usable < all).then(|| format!("{usable} cores of {all}")),

@@ -157,13 +157,15 @@ impl AtRest {
         let copies = SUPERBLOCKS.map(|at| read(memory, at, SUPERBLOCK_BYTES));
         let whole = copies.iter().find(|copy| is_whole(copy, b"CSDSTORE", 12));
         let Some(head) = whole else { return };
-        assert_eq!((word(head, 8), long(head, 96)), (2, 0), "another format, or a mark");
+        assert_eq!((word(head, 8), long(head, 96) & 1), (2, 0), "another format, or a mark");
         self.blocks_at = Some(long(head, 40));
         let (log_at, log_bytes, segment_bytes) = (long(head, 64), long(head, 72), long(head, 80));
         let starts = (0..log_bytes / segment_bytes).map(|number| log_at + number * segment_bytes);
         let in_use = |start| {
             let header = structure(memory, start, *b"CSEG")?;
-            (header[8..24] == head[16..32]).then(|| (long(&header, 24), start))
+            // The shard of a segment that was freed.
+            let is_free = word(&header, 32) == u32::MAX;
+            (header[8..24] == head[16..32] && !is_free).then(|| (long(&header, 24), start))
         };
         let mut segments: Vec<(u64, u64)> = starts.filter_map(in_use).collect();
         segments.sort_unstable();

@@ -32,7 +32,7 @@ pub(super) struct Damaged {
     /// Name of the object, if the copy tells it.
     name: Option<String>,
     /// The entry that was set aside.
-    kept: Option<Entry>,
+    kept: Option<Box<Entry>>,
     /// Version that its drive compares.
     version: u64,
     /// Reason, in words.
@@ -59,7 +59,7 @@ impl Damaged {
 
     pub(super) fn on(self, drive: DriveIndex) -> DamagedCopy {
         let Self { name, kept, version, .. } = self;
-        DamagedCopy { drive, name, kept, version }
+        DamagedCopy { drive, name, kept: kept.map(|entry| *entry), version }
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn read(drive: &Drive, key: &Key) -> Result<EntryCopy, Error> {
 fn parse(value: &[u8], key: &Key) -> EntryCopy {
     let is_of = |entry: &Entry| entry::key(&entry.name) == *key;
     if let Some(inside) = value.strip_prefix(&ASIDE) {
-        let kept = Entry::parse(inside).ok().filter(is_of);
+        let kept = Entry::parse(inside).ok().filter(is_of).map(Box::new);
         let name = kept.as_ref().map(|entry| entry.name.clone());
         let why = "too few copies of the name were sound when it was stored".to_owned();
         return EntryCopy::Damaged(Damaged { name, kept, version: 0, why });
@@ -223,7 +223,7 @@ mod tests {
         }
         let aside = parse(&[&ASIDE[..], &value].concat(), &key);
         assert!(
-            matches!(aside, EntryCopy::Damaged(Damaged { kept: Some(kept), .. }) if kept == entry)
+            matches!(aside, EntryCopy::Damaged(Damaged { kept: Some(kept), .. }) if *kept == entry)
         );
         assert!(matches!(parse(&ASIDE, &key), EntryCopy::Damaged(Damaged { kept: None, .. })));
     }

@@ -78,9 +78,11 @@ mod tests {
     #[test]
     fn a_loss_has_all_its_reasons() {
         let why = vec!["drive d1 is down: a".to_owned(), "drive d2: no answer".to_owned()];
-        let lost = ProtectionError::Lost { name: "x".to_owned(), ranges: vec![0..2], why };
+        let lost = ProtectionError::Lost { name: "x".to_owned(), ranges: vec![0..2, 4..5], why };
         let words = lost.to_string();
-        assert!(words.contains("0-1 cannot be read: drive d1 is down: a; drive d2: no answer;"));
+        assert!(
+            words.contains("0-1, 4-4 cannot be read: drive d1 is down: a; drive d2: no answer;")
+        );
         let many: Vec<String> = (0..14).map(|number| number.to_string()).collect();
         assert!(all(&many).ends_with("; 11; and 2 more"));
     }
