@@ -34,7 +34,7 @@ pub(crate) struct Once {
     pub(crate) how: How,
 }
 
-/// How a single request fails.
+/// Way in which a single request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// EIO; of a write nothing is there, what a sync covers is lost.

@@ -193,7 +193,7 @@ fn what_a_lost_put_left_when_it_was_killed_is_reclaimed_and_nothing_else() {
         });
     }
     let done = array.csd(&["array", "reclaim", "--json"]).expect(0, &[]).json();
-    assert_eq!(done["result"], serde_json::json!({ "puts": 3, "claims": 2 }));
+    assert_eq!(done["result"], serde_json::json!({ "puts": 3, "claims": 2, "kept": 0 }));
     input.write_all(&vec![1; 4 << 20]).unwrap();
     drop(input);
     finish(running).expect(0, &[]);

@@ -218,7 +218,7 @@ fn a_corrupt_entry_names_drive_and_object() {
         &["rm", "x"],
         &["ls"],
     ] {
-        array.csd(command).expect(1, &["drive d0", "corrupt", "wrong checksum"]);
+        array.csd(command).expect(1, &["d0", "damaged", "no copy can be read"]);
     }
 }
 

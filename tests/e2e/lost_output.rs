@@ -23,7 +23,7 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
     let (bytes, _) = small_i32(51, 10_000);
     array.file("x.bin", &bytes);
     let url = array.url(0);
-    let lines = "put x.bin x --type i32;put x.bin y --type i32;ls;stat x;scrub x;repair;\
+    let lines = "put x.bin x --type i32;put x.bin y --type i32 --align x;ls;stat x;scrub x;repair;\
         run count x --equal 7;run vector-add x y -o sum;run summarize x --on host;get x -;\
         array status;array reclaim;array rebuild d0;array rebalance;protect x rs:1+1;\
         drive log;drive status;kv put x.bin k --drive URL;kv ls --drive URL;kv info --drive URL;\
@@ -38,6 +38,7 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
         assert!(done.stderr.contains("No space left on device"), "csd {line}: {}", done.stderr);
     }
     array.csd(&["array", "up"]).expect(0, &[]);
+    array.csd(&["put", "x.bin", "x", "--type", "i32"]).expect(0, &[]);
     for line in "ls;stat x;run count x --equal 7;array status;drive status;secret new".split(';') {
         let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
         to_full_disk(&array, &words).expect(1, &["No space left on device"]);

@@ -118,7 +118,7 @@ fn a_damaged_copy_of_the_entry_costs_no_protected_object() {
             value[at] ^= 1;
             kv.store(&catalogue::key("x"), vec![value], 0).await.unwrap();
         });
-        assert!(get(&array, "x", &[]).expect(0, &[]).stdout == content);
+        assert!(get(&array, "x", &[]).expect(4, &["damaged"]).stdout == content);
     }
     array.csd(&["repair"]).expect(0, &[]);
     array.csd(&["scrub", "x"]).expect(0, &[]);
@@ -166,6 +166,8 @@ fn the_medium_of_another_array_is_neither_read_nor_written() {
     let own = array.path("own.media");
     std::fs::rename(medium(&array), &own).unwrap();
     std::fs::copy(medium(&other), medium(&array)).unwrap();
-    array.csd(&["array", "up"]).expect(1, &["is not the medium that this array was made with"]);
+    let up = array.csd(&["array", "up"]);
+    let up = up.expect(4, &["is not the medium that this array was made with"]);
+    assert!(up.text().contains("d1  not started"), "{}", up.text());
     std::fs::rename(own, medium(&array)).unwrap();
 }

@@ -1,4 +1,4 @@
-"""File systems to put a medium on. What this machine cannot mount is said."""
+"""File systems to put a medium on. A place that this machine cannot mount is named."""
 
 import contextlib
 import shutil

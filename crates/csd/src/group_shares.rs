@@ -1,7 +1,7 @@
 //! Defaults of a drive's memory in a control group with a memory limit: shares of that limit.
 //!
-//! Without them a drive that fills its index is killed by the kernel, where one with a limit answers
-//! Capacity Exceeded. A limit that the machine's memory does not reach is none.
+//! Without them a drive that fills its index is killed by the kernel, where one with a limit
+//! answers Capacity Exceeded. A limit that the machine's memory does not reach is none.
 
 use csd_drive::transport::budget::{BYTES_DEFAULT, BYTES_MIN};
 use csd_measure::machine;

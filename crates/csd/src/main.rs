@@ -103,7 +103,9 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Add(options)) => array::add(&options, &context),
-        Command::Array(cli::Array::Replace(options)) => array::replace(&options, &context),
+        Command::Array(cli::Array::Replace(options)) => {
+            array::replace(&options, &context, repair::repair)
+        }
         Command::Array(cli::Array::Rebalance(options)) => array::rebalance(&options, &context),
         Command::Array(cli::Array::Remove(options)) => array::remove(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),

@@ -26,7 +26,6 @@ use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
 use crate::describe;
 use crate::error::Error;
-use crate::health;
 use crate::limits::MDTS;
 use crate::log::Log;
 use crate::metrics::{CoreMetrics, Metrics};
@@ -194,7 +193,6 @@ pub async fn open(
     if media.is_read_only() {
         segments.salvage();
     }
-    media.failures().tell(health::failed);
     let (syncer, settings) = (Syncer::new(media.clone()), Settings::open(&media, uuid).await?);
     syncer.expect(UUID_OFFSET, uuid);
     let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;

@@ -22,6 +22,7 @@ use csd_reactor::{
 use crate::config::{Config, MediaKind};
 use crate::drive::{Core, Shared, set_feature, start};
 use crate::error::Error;
+use crate::health;
 use crate::log::{Level, Log};
 use crate::services;
 use crate::wait_until_free::wait_until_free;
@@ -92,6 +93,7 @@ fn log_zeros(log: &Log, written: u64, bytes: u64) {
 /// # Errors
 /// When the medium fails on any core.
 pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
+    shared.media().failures().tell(health::failed);
     for core in 0..core_count() {
         let shared = Arc::clone(shared);
         let there = move || async move { start(shared).await.map(|_| ()) };

@@ -108,7 +108,8 @@ mod tests {
         ];
         let found = GroupLimits { cores: Some(1.5), memory_bytes: Some(1 << 30) };
         assert_eq!(limits(own, mounts, &files), found);
-        // Inside a container the own group's path is one of the machine, which is not mounted there.
+        // Inside a container the own group's path is one of the machine, which is not mounted
+        // there.
         let files = [("/cg/memory/memory.limit_in_bytes", "1073741824\n")];
         let found = GroupLimits { cores: None, memory_bytes: Some(1 << 30) };
         assert_eq!(limits(own, mounts, &files), found);

@@ -3,8 +3,8 @@
 //! Does not fail: a property that cannot be read is unknown.
 
 use std::fs;
-use std::num::NonZero;
-use std::thread::available_parallelism;
+
+use csd_reactor::parallelism;
 
 use crate::group_limits::GroupLimits;
 
@@ -25,7 +25,7 @@ pub fn text() -> String {
 /// Returns the number of cores that this process may use, at least 1: those that it may run on, or
 /// as many whole ones as its control groups give it the time of, if they are fewer.
 pub fn cores() -> usize {
-    available_parallelism().map_or(1, NonZero::get)
+    parallelism()
 }
 
 /// Returns how much of this machine the process may use, for people; `None` if all.

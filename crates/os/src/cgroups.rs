@@ -18,6 +18,10 @@ use crate::mounts::{self, Mounted};
 /// dead by then.
 const ROUNDS: usize = 200;
 
+/// File with the limit of the buffers of TCP, where the kernel has one.
+const TCP_LIMIT: &str = "memory.kmem.tcp.limit_in_bytes";
+/// Divisor of the memory for the buffers of TCP.
+const TCP_SHARE: u64 = 8;
 /// Name of the inner group of sessions.
 const SESSIONS: &str = "sessions";
 /// Processes and threads that the limit of sessions leaves to others.
@@ -46,9 +50,7 @@ pub fn version() -> Result<Cgroups, Error> {
     let hierarchies = hierarchies()?;
     let has = |file: &str| hierarchies.iter().any(|path| path.join(file).exists());
     if has("memory.limit_in_bytes") {
-        let (swap, tcp) =
-            (has("memory.memsw.limit_in_bytes"), has("memory.kmem.tcp.limit_in_bytes"));
-        return Ok(Cgroups::V1 { swap, tcp });
+        return Ok(Cgroups::V1 { swap: has("memory.memsw.limit_in_bytes") });
     }
     match has("cgroup.controllers") {
         true => Ok(Cgroups::V2),
@@ -93,6 +95,21 @@ pub fn make_sessions(cgroup: &str, version: Cgroups) -> Result<PathBuf, Error> {
     let folder = hierarchy.point.join(cgroup.trim_start_matches('/')).join(SESSIONS);
     fs::create_dir_all(&folder).map_err(|error| Error::os(folder.display(), error))?;
     Ok(folder.join("cgroup.procs"))
+}
+
+/// Limits the buffers of TCP in a control group of version 1 to their share of the memory, which is
+/// in addition to it. Version 2 counts them as memory; runc knows no such limit.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn limit_tcp(cgroup: &str, memory_bytes: u64) -> Result<(), Error> {
+    for path in folders(cgroup)?.into_iter().map(|folder| folder.join(TCP_LIMIT)) {
+        if path.exists() {
+            let limited = fs::write(&path, (memory_bytes / TCP_SHARE).to_string());
+            limited.map_err(|error| Error::os(path.display(), error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Limits sessions, once the container is there: until then runc reads the lists of all groups,
@@ -288,7 +305,7 @@ mod tests {
         let sessions = folder.path().join(SESSIONS);
         fs::create_dir(&sessions).unwrap();
         let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap_or_default();
-        limit(&sessions, Cgroups::V1 { swap: false, tcp: false }, 64).unwrap();
+        limit(&sessions, Cgroups::V1 { swap: false }, 64).unwrap();
         assert_eq!((&*read("sessions/pids.max"), &*read("sessions/cgroup.type")), ("48", ""));
         limit(&sessions, Cgroups::V2, 20).unwrap();
         assert_eq!(read("sessions/pids.max"), "10");

@@ -14,9 +14,6 @@ use crate::seccomp::{self, CAPABILITIES};
 pub const MEMORY_MIN: u64 = 32 << 20;
 /// Fewest processes and threads.
 pub const PIDS_MIN: u32 = 8;
-/// Divisor of the memory: the buffers of TCP may take this share of it, in addition, where they do
-/// not count as memory.
-const TCP_SHARE: u64 = 8;
 /// Period of the CPU's quota, microseconds.
 const PERIOD_US: u64 = 100_000;
 /// Paths under /proc and /sys that show or change the whole machine, as `runc spec` hides them.
@@ -98,9 +95,6 @@ pub enum Cgroups {
     V1 {
         /// True if the kernel accounts for swap (memory.memsw).
         swap: bool,
-        /// True if the kernel accounts for the buffers of TCP (memory.kmem.tcp), which count nowhere
-        /// else in this version.
-        tcp: bool,
     },
     /// One hierarchy.
     V2,
@@ -247,11 +241,8 @@ fn resources(limits: &Limits, cgroups: Cgroups) -> Value {
     let mut memory = json!({ "limit": limits.memory_bytes });
     // The limit of memory and swap together: no swap. Without accounting for swap, version 1 has no
     // such file, and runc fails.
-    if !matches!(cgroups, Cgroups::V1 { swap: false, .. }) {
+    if !matches!(cgroups, Cgroups::V1 { swap: false }) {
         memory["swap"] = limits.memory_bytes.into();
-    }
-    if matches!(cgroups, Cgroups::V1 { tcp: true, .. }) {
-        memory["kernelTCP"] = (limits.memory_bytes / TCP_SHARE).into();
     }
     json!({
         "cpu": { "quota": limits.quota_us(), "period": PERIOD_US },
@@ -283,16 +274,13 @@ mod tests {
 
     #[test]
     fn limits_become_those_of_control_groups() {
-        let first = |swap, tcp| Cgroups::V1 { swap, tcp };
-        for cgroups in [first(true, true), first(false, true), first(true, false), Cgroups::V2] {
+        for cgroups in [Cgroups::V1 { swap: true }, Cgroups::V1 { swap: false }, Cgroups::V2] {
             let config = made(None, cgroups);
             let resources = &config["linux"]["resources"];
             assert_eq!(resources["cpu"], json!({ "quota": 50_000, "period": 100_000 }));
             assert_eq!(resources["memory"]["limit"], 2_147_483_648_u64);
             let swap = resources["memory"].get("swap");
-            assert_eq!(swap.is_some(), cgroups != first(false, true), "{cgroups:?}");
-            let tcp = resources["memory"].get("kernelTCP").map(|bytes| bytes == 268_435_456);
-            assert_eq!(tcp, matches!(cgroups, Cgroups::V1 { tcp: true, .. }).then_some(true));
+            assert_eq!(swap.is_some(), cgroups != Cgroups::V1 { swap: false }, "{cgroups:?}");
             assert_eq!(resources["pids"]["limit"], 512);
             assert_eq!(resources["devices"], json!([{ "allow": false, "access": "rwm" }]));
             assert_eq!(config["linux"]["cgroupsPath"], "/csd-os-1");

@@ -1,8 +1,8 @@
 //! The log of an operating system's first process, and of what it starts.
 //!
 //! It goes through a pipe to a process of this machine, which bounds its size. So no program inside
-//! has the file: it can add lines, and neither change those that are there nor fill a disk. The pipe
-//! has a name, so that another process can go on with it.
+//! has the file: it can add lines, and neither change those that are there nor fill a disk. The
+//! pipe has a name, so that another process can go on with it.
 
 use std::fs::File;
 

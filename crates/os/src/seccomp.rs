@@ -140,8 +140,8 @@ pub fn filter(processor: &str, caps: &[&str]) -> Value {
 
 /// Calls whose rules are all in [`own_rules`]. Clone3 has none, and gets ENOSYS as unknown calls
 /// do: its flags are in memory, where no filter looks, and libraries then take clone. Nor has
-/// io_setup, whose requests all users of the machine share (fs.aio-max-nr): programs then take other
-/// ways, as they do where a container has no such call.
+/// io_setup, whose requests all users of the machine share (fs.aio-max-nr): programs then take
+/// other ways, as they do where a container has no such call.
 const OWN: [&str; 5] = ["clone", "clone3", "io_setup", "socket", "socketcall"];
 
 fn own_rules() -> Vec<Value> {

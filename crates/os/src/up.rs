@@ -191,10 +191,12 @@ fn create(
     write(&os_folder.session(), SESSION_SCRIPT)?;
     write(&os_folder.config(), &config(&spec, os_folder).to_string())?;
     runc(os_folder, &["create", "--bundle", &os_folder.folder().to_string_lossy(), &record.id])?;
+    cgroups::limit_tcp(&cgroup, options.limits.memory_bytes)?;
     cgroups::limit_sessions(&cgroup, cgroups, options.limits.pids)
 }
 
-/// Starts what an operating system that runs lacks of its log and its network. Returns the key of its OpenSSH.
+/// Starts what an operating system that runs lacks of its log and its network. Returns the key of
+/// its OpenSSH.
 fn mend(
     os_folder: &OsFolder,
     options: &Options,

@@ -65,7 +65,7 @@ mod time;
 mod timer;
 mod ublk;
 
-pub use backend::thread::{end_with_parent, lead_session, redirect_stderr};
+pub use backend::thread::{end_with_parent, lead_session, parallelism, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
 pub use busy_times::BusyTimes;
 pub use class::Class;

@@ -1,6 +1,6 @@
-//! Copies of an entry that are damaged inside values which are sound to their drives: a drive refuses
-//! an entry of the same version, and a rebuild or a scrub mends it all the same. If too few are
-//! sound, nothing counts until a user accepts or drops the name.
+//! Copies of an entry that are damaged inside values which are sound to their drives: a drive
+//! refuses an entry of the same version, and a rebuild or a scrub mends it all the same. If too few
+//! are sound, nothing counts until a user accepts or drops the name.
 
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;

@@ -234,10 +234,9 @@ impl Run {
     /// Gives the new drive its vote, repairs, and reads everything.
     fn check(&mut self, removed: u64) {
         let place = self.place;
-        let found = self.lane.ask_of(replaced(place), move |array| async move {
+        self.lane.ask_of(replaced(place), move |array| async move {
             rebuild::rebuild(&array, DriveIndex::new(place)).await.expect("rebuilds");
         });
-        let () = found;
         let read = self.lane.ask_of(replaced(place), move |array| async move {
             let mut count = 0;
             for object in (0..=OBJECTS).filter(|object| *object != removed) {

@@ -1,9 +1,10 @@
 //! Bits that flip in the catalogue while hosts work, other faults happen, and hosts mend: in copies
 //! of entries, in claims, in rosters and in lives.
 //!
-//! A bit flips in a copy of an entry only if a write quorum of other media has the entry and no copy
-//! of the name is damaged; so enough copies are sound until other faults come. Rules: those of the
-//! lane. After the last look, which mends, no copy, roster or list of lives on the media is damaged.
+//! A bit flips in a copy of an entry only if a write quorum of other media has the entry and no
+//! copy of the name is damaged; so enough copies are sound until other faults come. Rules: those of
+//! the lane. After the last look, which mends, no copy, roster or list of lives on the media is
+//! damaged.
 
 use csd_nvme::kv::Key;
 use csd_store::array::{Array, GUARDED, Lives, Quorum, Roster};

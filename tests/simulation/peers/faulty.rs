@@ -183,7 +183,7 @@ fn offer(seed: u64) -> Offer {
 
 fn run(seed: u64) -> Met {
     // The lane runs every fifth seed.
-    let is_cached = seed / 5 % 2 == 0;
+    let is_cached = (seed / 5).is_multiple_of(2);
     let fleet =
         Fleet::with(seed, |_| list([Some(1), Some(2), Some(3)]), offer(seed / 5), is_cached);
     fleet.on_host(|| async {

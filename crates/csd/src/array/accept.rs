@@ -1,4 +1,5 @@
-//! `csd array rebuild --accept` and `--accept-name`: what is left of the catalogue is taken for true.
+//! `csd array rebuild --accept` and `--accept-name`: what is left of the catalogue is taken for
+//! true.
 //!
 //! Writers with this array file are excluded. Invariants: nothing is accepted without its option,
 //! and only while every drive is up, so that none can come back with more.

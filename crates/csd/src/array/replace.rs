@@ -24,7 +24,6 @@ use super::{Local, add, process};
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::progress::Bar;
-use crate::repair;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
 use crate::units::{grouped, size};
@@ -32,12 +31,16 @@ use crate::units::{grouped, size};
 /// Most names of objects in a message.
 const NAMES_SHOWN: usize = 5;
 
-/// Replaces a drive, and repairs all objects.
-pub(crate) fn replace(options: &cli::Replace, context: &Context) -> Result<Report, Failure> {
+/// Replaces a drive, and repairs all objects by `csd repair`, which is given.
+pub(crate) fn replace(
+    options: &cli::Replace,
+    context: &Context,
+    repair: impl FnOnce(&cli::repair::Repair, &Context) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
     let replaced = exchange(options, context)?;
     let (drive, rate) = (&options.drive, options.rate);
     let all = cli::repair::Repair { names: Vec::new(), on: cli::repair::On::default(), rate };
-    let repaired = repair::repair(&all, context).map_err(|failure| {
+    let repaired = repair(&all, context).map_err(|failure| {
         let why = &failure.message;
         let message = format!("drive {drive} is replaced, `csd repair` does the rest: {why}");
         Failure { message, ..failure }

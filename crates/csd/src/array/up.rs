@@ -170,6 +170,7 @@ fn stopped(options: &cli::Up, local: &mut Local) -> Result<Stopped, Failure> {
             && let Verdict::Absent(why) = judge(options, drive, &path)?
         {
             absent.push(format!("drive {}: {why}; {}", drive.name, replacement(&drive.name)));
+            drive.pid = None;
             continue;
         }
         places.push(place);

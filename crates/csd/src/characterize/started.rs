@@ -1,8 +1,8 @@
 //! A drive that is started for a characterization and stopped after it.
 //!
 //! It stays in this process's group, so that an interrupt at the terminal ends both, and the kernel
-//! ends it when this process ends in any other way. Its medium and its log are files without a name,
-//! so that nothing is left of them. Invariant: dropping the value ends the process.
+//! ends it when this process ends in any other way. Its medium and its log are files without a
+//! name, so that nothing is left of them. Invariant: dropping the value ends the process.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};

@@ -38,7 +38,7 @@ pub(super) enum Kind {
     /// A drive started by this command.
     Started(Started),
     /// An array, with an object for each kernel and size.
-    Array(Objects),
+    Array(Box<Objects>),
     /// A drive named by the user; `write` is true if it may be overwritten.
     Named { write: bool },
 }
@@ -56,7 +56,7 @@ impl Target {
             let objects = Objects::put(context, kernels, &sorted(&options.size))?;
             let drives = objects.drives.iter();
             let drives = drives.map(|d| (d.name.clone(), d.url.clone(), d.regions.clone()));
-            (drives.collect(), Kind::Array(objects))
+            (drives.collect(), Kind::Array(Box::new(objects)))
         } else {
             let started = Started::new(options, kernels, context)?;
             (alone(&started.url), Kind::Started(started))

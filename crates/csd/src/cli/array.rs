@@ -40,9 +40,9 @@ Examples:
     /// The new drive is one that serves at a URL, or a new one on this machine. If the former drive
     /// answers, every piece is copied from it and compared with its digest before the new one takes
     /// its place; others may go on using the array meanwhile. If it does not, its medium is read if
-    /// that is here, even a damaged one. What cannot be copied is computed from the other drives.
-    /// Without the former drive all pieces of the others are read first, and a replacement by which
-    /// objects would lose bytes is refused.
+    /// that is here, even a damaged one. Pieces that cannot be copied are computed from the other
+    /// drives. Without the former drive all pieces of the others are read first, and a replacement
+    /// by which objects would lose bytes is refused.
     ///
     /// Then the new drive gets the names and a vote, and all objects are repaired, as `csd repair`
     /// does. The former drive is stopped if it is on this machine; its medium is kept, and can be

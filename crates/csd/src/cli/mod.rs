@@ -149,15 +149,15 @@ pub(crate) enum Command {
     ///
     /// Each drive reads its chunks and compares them with the checksums that the catalogue holds;
     /// only digests cross the network. Names every bad chunk: missing, unreadable, or another one
-    /// than was put. Reads every copy of every name, too. Changes nothing. Exit code 4 if a chunk or
-    /// a copy is bad or was not read.
+    /// than was put. Reads every copy of every name, too. Changes nothing. Exit code 4 if a chunk
+    /// or a copy is bad or was not read.
     Scrub(scrub::Scrub),
     /// Rebuild lost pieces of protected objects
     ///
     /// Gives drives that were emptied or replaced their votes back, mends damaged copies of names,
-    /// rebuilds the pieces that drives lack, the stripes with the least redundancy first, lets the drives compare every piece with
-    /// its checksum, and rebuilds those that differ. It can be interrupted and run again. Exit code
-    /// 4 if a piece is still missing; it says which.
+    /// rebuilds the pieces that drives lack, the stripes with the least redundancy first, lets the
+    /// drives compare every piece with its checksum, and rebuilds those that differ. It can be
+    /// interrupted and run again. Exit code 4 if a piece is still missing; it says which.
     Repair(repair::Repair),
     /// Store and fetch values of a key-value namespace, of any maker's drive
     #[command(subcommand)]

@@ -1,8 +1,8 @@
 //! The process that copies the output of a drive's first process to a log of bounded size.
 //!
 //! It reads the pipe whatever comes, because a program that waits for room in it would hold up
-//! OpenSSH, which writes there as well. Invariants: the log has two files of [`FILE_BYTES`] at most;
-//! what programs write costs this machine little processor time.
+//! OpenSSH, which writes there as well. Invariants: the log has two files of [`FILE_BYTES`] at
+//! most; what programs write costs this machine little processor time.
 
 use std::fs::File;
 use std::io::{Read, Write};

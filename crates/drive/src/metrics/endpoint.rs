@@ -311,6 +311,11 @@ fn log(page: &mut String, shared: &Shared) {
         head(page, name, kind, help);
         let _ = writeln!(page, "{name} {value}");
     }
+    namespaces(page, shared);
+}
+
+fn namespaces(page: &mut String, shared: &Shared) {
+    let segments = &shared.segments;
     head(page, "csd_kv_used_bytes", "gauge", "Bytes of records in use.");
     for namespace in &segments.namespaces {
         let (nsid, used) = (namespace.nsid, namespace.used_bytes.load(Relaxed));

@@ -40,6 +40,16 @@ pub struct DataPdu<'a> {
     ahead: VecDeque<(Buffer, Reserved<'a>)>,
 }
 
+impl Request {
+    /// Queues data as one PDU, each piece when the connection has space for it. `bare` is true for
+    /// a command without a result.
+    pub async fn send(&self, data: &[u8], bare: bool) {
+        let length = u32::try_from(data.len()).expect("within the transfer limit");
+        let mut pdu = DataPdu::new(self, length, bare);
+        pdu.put_all(data).await;
+    }
+}
+
 impl<'a> DataPdu<'a> {
     /// Returns a PDU of `length` bytes, of which none were put. `bare` is true for a command
     /// without a result.

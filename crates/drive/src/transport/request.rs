@@ -14,7 +14,6 @@ use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, worked, yield_now};
 
-use super::data_pdu::DataPdu;
 use super::grants::Granted;
 use super::link::Link;
 use crate::drive::Core;
@@ -167,14 +166,6 @@ impl Request {
     /// Returns true if the end of the data may stand for the response.
     pub(super) fn may_skip_response(&self) -> bool {
         self.permit.queue().may_skip_response()
-    }
-
-    /// Queues data as one PDU, each piece when the connection has space for it. `bare` is true for
-    /// a command without a result.
-    pub async fn send(&self, data: &[u8], bare: bool) {
-        let length = u32::try_from(data.len()).expect("within the transfer limit");
-        let mut pdu = DataPdu::new(self, length, bare);
-        pdu.put_all(data).await;
     }
 
     /// Answers the command as it ended.

@@ -1,6 +1,6 @@
 //! [`Failures`]: the accesses of a medium that failed, counted, with the last one in full.
 //!
-//! Invariants: a failed access is noted once, whoever asked for it, also in the background; what a
+//! Invariants: a failed access is noted once, also one of the background; what a
 //! medium refuses because it is read-only already is none.
 
 use std::fmt;
@@ -76,7 +76,7 @@ impl Failures {
         self.state().clone()
     }
 
-    /// Sets the function that is told of failures from now on, on the core that made the access.
+    /// Sets the function that gets failures from now on, on the core that made the access.
     /// The first one stays.
     pub fn tell(&self, told: fn(&Failure)) {
         let _ = self.told.set(told);

@@ -60,8 +60,8 @@ impl FileMedia {
     /// Opens `path`, and returns true with it if it is new: a file that did not exist or was empty,
     /// or has `bytes` bytes that all are zeros, or a block device that begins with zeros. A new
     /// file gets `bytes` bytes, reserved on its file system, or [written as zeros](OnZeros) where
-    /// that cannot be; a file that was made for this and cannot get them is removed. Of a new device
-    /// `bytes` bytes are used, or all of it if that is 0.
+    /// that cannot be; a file that was made for this and cannot get them is removed. Of a new
+    /// device `bytes` bytes are used, or all of it if that is 0.
     ///
     /// # Errors
     /// [`Error::Media`] when it cannot be opened, is in use, or has no space; [`Error::Usage`] when

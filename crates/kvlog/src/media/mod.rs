@@ -104,7 +104,7 @@ impl Media {
         }
     }
 
-    /// Checks that who opens the medium anew finds what is written now, as far as that is seen
+    /// Checks that a program that opens the medium again finds what is written now, as far as that is seen
     /// without waiting.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub struct Access {
     pub bytes: u64,
 }
 
-/// How an access fails. Only a write differs by what it leaves on the medium.
+/// Way in which an access fails. Only a write differs by what it leaves on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// EIO, and nothing of a write is there.

@@ -230,8 +230,8 @@ pub(crate) async fn vacate(array: &Array, index: DriveIndex) -> Result<(), Error
     Err(Error::Restless)
 }
 
-/// Gives a drive whose catalogue was rebuilt its vote: as the next life of its place, which `needed`
-/// others know.
+/// Gives a drive whose catalogue was rebuilt its vote: as the next life of its place, which
+/// `needed` others know.
 ///
 /// # Errors
 /// As [`register`].

@@ -1,9 +1,9 @@
 //! The way out for a name of which too few copies are sound: its highest copy that can be read, or
 //! a tombstone, is written as the newest entry, because a user has said so.
 //!
-//! Every drive must be up and vote, so that all entries are known, and none can come back with a later
-//! one. The new entry's epoch is far above all that can be read: what the damaged copies
-//! held had a lower one. It is claimed as any other epoch, so of two hosts one wins.
+//! Every drive must be up and vote, so that all entries are known, and none can come back with a
+//! later one. The new entry's epoch is far above all that can be read: what the damaged copies held
+//! had a lower one. It is claimed as any other epoch, so of two hosts one wins.
 //!
 //! No host may write the name meanwhile, which the caller ensures: a writer that was cut off before
 //! finds a later entry than its own. An interruption leaves copies of the new entry, which is the

@@ -24,6 +24,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::entry::{self, Entry};
+use super::on_all::on_all;
 use super::{ENTRY_BYTES, holders, read_value};
 use crate::array::{Array, Drive, DriveIndex};
 use crate::error::Error;
@@ -308,19 +309,4 @@ pub(super) async fn has_passed(array: &Array, name: &str, epoch: u64) -> Result<
         before = Some(later);
     }
     Ok(true)
-}
-
-/// Runs `ask` for all drives that vote, concurrently.
-pub(super) fn on_all<T: 'static, F: Future<Output = T> + 'static>(
-    array: &Array,
-    ask: impl Fn(Rc<Drive>) -> F,
-) -> Vec<JoinHandle<(Rc<Drive>, T)>> {
-    array
-        .voters()
-        .into_iter()
-        .map(|drive| {
-            let answer = ask(Rc::clone(&drive));
-            spawn(Class::Foreground, async move { (drive, answer.await) })
-        })
-        .collect()
 }

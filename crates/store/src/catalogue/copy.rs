@@ -1,8 +1,8 @@
 //! [`EntryCopy`]: one drive's copy of an entry, which may be damaged, or set aside.
 //!
 //! A copy is set aside on a drive that takes the place of another one while too few copies of its
-//! name are sound: "no such key" and an older entry would be answers that count. What the drive
-//! held is kept inside. `docs/internals/contracts.md` specifies the format.
+//! name are sound: "no such key" and an older entry would be answers that count. The bytes
+//! that the drive held are kept inside. `docs/internals/contracts.md` specifies the format.
 
 use csd_nvme::kv::{Key, VERSION_OFFSET};
 use csd_nvme::status::Status;

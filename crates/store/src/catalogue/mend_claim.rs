@@ -1,8 +1,8 @@
 //! Mending damaged claims of epochs.
 //!
-//! A claim is a drive's vote, which no other drive knows, so a damaged one is never stored again. It
-//! is deleted once its epoch has passed. Until then its name's entry is written again under the next
-//! epoch, by the rules of any writer, for which the damaged claim counts as unknown.
+//! A claim is a drive's vote, which no other drive knows, so a damaged one is never stored again.
+//! It is deleted once its epoch has passed. Until then its name's entry is written again under the
+//! next epoch, by the rules of any writer, for which the damaged claim counts as unknown.
 
 use csd_nvme::kv::Key;
 use csd_reactor::random_bytes;

@@ -33,6 +33,7 @@ mod holders;
 mod keys;
 mod mend;
 mod mend_claim;
+mod on_all;
 pub mod rebuild;
 pub mod shrink;
 
@@ -45,8 +46,9 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive, DriveIndex, membership};
 use crate::error::{DriveError, Error, NameError};
-use claim::{Claimed, Claims, Standing, on_all};
+use claim::{Claimed, Claims, Standing};
 use copy::EntryCopy;
+use on_all::on_all;
 
 pub use entry::are_protected;
 pub(crate) use holders::needed as holders_needed;

@@ -7,8 +7,8 @@
 //! that most witnesses hold. Then its present life is registered, and it votes. Whatever others
 //! write in the meantime does not count this drive, so one pass is enough.
 //!
-//! A name of which too few copies are sound stays so: what the drive holds of it is set aside before
-//! it votes, because it would count as an answer.
+//! A name of which too few copies are sound stays so: what the drive holds of it is set aside
+//! before it votes, because it would count as an answer.
 //!
 //! After most drives were emptied there are too few witnesses. A user may say that the drives which
 //! vote shall do ([`rebuild_from_few`]): what the others knew is lost then.
@@ -55,8 +55,8 @@ pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error>
     rebuild_from(array, index, witnesses).await
 }
 
-/// Rebuilds like [`rebuild`] a drive that has no vote, from the drives that vote, however few. Names
-/// and changes that only others knew are lost.
+/// Rebuilds like [`rebuild`] a drive that has no vote, from the drives that vote, however few.
+/// Names and changes that only others knew are lost.
 ///
 /// # Errors
 /// As [`rebuild`]; [`Error::Array`] if a drive is down, which may know more.

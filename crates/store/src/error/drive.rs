@@ -3,7 +3,7 @@
 use csd_nvme::status::Status;
 
 use crate::array;
-use crate::room::{self, Room};
+use crate::room::{MEDIA, Room};
 
 /// Why a drive cannot do its part.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +79,7 @@ impl DriveError {
     /// Converts the error of a command to the drive at `url`.
     pub(crate) fn of_command(drive: String, url: String, source: csd_initiator::Error) -> Self {
         match source.status() {
-            Some(Status::CAPACITY_EXCEEDED) => Self::Full { drive, what: room::MEDIA, room: None },
+            Some(Status::CAPACITY_EXCEEDED) => Self::Full { drive, what: MEDIA, room: None },
             Some(Status::INVALID_OPCODE) => Self::Outdated { drive, url, source },
             _ => Self::Command { drive, url, source },
         }

@@ -93,8 +93,8 @@ pub struct Limits {
 
 /// Repairs these objects, of which those without protection are only looked for.
 ///
-/// A drive that is down, fails or is full is no error: its pieces are missing. An object that cannot
-/// be repaired keeps no other one from it ([`Repaired::failed`]).
+/// A drive that is down, fails or is full is no error: its pieces are missing. An object that
+/// cannot be repaired keeps no other one from it ([`Repaired::failed`]).
 pub async fn repair(array: &Array, entries: &[Entry], limits: &Limits) -> Repaired {
     match limits.on {
         On::Drives => repair_by(array, entries, limits, ByDrives::default()).await,

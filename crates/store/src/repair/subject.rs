@@ -50,7 +50,7 @@ impl Subject {
     /// Returns the subject with pieces that are there by name; `None` if the object is not
     /// protected.
     pub(super) fn new(fleet: &Fleet, entry: &Entry, known: &KnownPieces) -> Option<Self> {
-        let (protection, parity) = entry.protected()?;
+        let (protection, _) = entry.protected()?;
         let stripes = entry.stripes()?;
         let count = stripes.count() as usize * protection.scheme.pieces();
         let subject = Self {
@@ -69,10 +69,9 @@ impl Subject {
         for stripe in 0..subject.stripes.count() {
             for number in subject.stripes.pieces(stripe) {
                 let drive = subject.drive(stripe, number);
-                let is_missing = parity.missing.has(protection.scheme, stripe, number);
                 let is_there = match subject.spot(stripe, number) {
-                    // Its name says nothing, because it is there before the piece is.
-                    Spot::Blocks(_) if is_missing => false,
+                    // Also one that the entry lists as missing: a medium that was lost may be back.
+                    // Its bytes and their digest tell.
                     Spot::Blocks(_) => {
                         let chunk = subject.stripes.chunks(stripe)[number];
                         known.has_unit(subject.layout.member(chunk), subject.byte(chunk))

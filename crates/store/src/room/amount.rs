@@ -8,3 +8,6 @@ pub struct Room {
     /// On blocks (`--on block`).
     pub block_bytes: u64,
 }
+
+/// Part of a drive that is full, where no more is known.
+pub(crate) const MEDIA: &str = "media";

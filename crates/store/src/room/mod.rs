@@ -17,12 +17,12 @@ use crate::error::Error;
 use crate::extent::{UNIT_BYTES, claimed_units, units};
 use crate::layout;
 
+pub(crate) use amount::MEDIA;
 pub use amount::Room;
 
 /// Longest chunk, bytes.
 const CHUNK_BYTES_MAX: u64 = 8 << 20;
-/// Parts of a drive that can be full.
-pub(crate) const MEDIA: &str = "media";
+/// Parts of a drive that can be full, next to [`MEDIA`].
 const BLOCKS: &str =
     "block namespace, of which every object takes 8 MiB or more on each of its drives,";
 const BELOW: &str = "namespace has room, but the file system of its medium, or its index of keys,";
@@ -123,8 +123,8 @@ fn for_chunks(capacity: u64, units: u32) -> u64 {
     capacity.saturating_sub(spare)
 }
 
-/// Says what is full of a drive, and adds the array's remaining capacity to [`DriveError::Full`], if
-/// the drives report it. A drive that refuses bytes although its namespaces have room lacks it
+/// Says what is full of a drive, and adds the array's remaining capacity to [`DriveError::Full`],
+/// if the drives report it. A drive that refuses bytes although its namespaces have room lacks it
 /// below them.
 pub(crate) async fn explain(array: &Array, on: On, error: Error) -> Error {
     let Error::Drive(DriveError::Full { drive, what, .. }) = error else { return error };

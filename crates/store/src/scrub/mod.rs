@@ -6,8 +6,8 @@
 //! it is not, the pieces are read again one by one. So only digests cross the wire, and damage is
 //! found by piece, and by page if the piece has a page list. In drives kernels have the lowest
 //! priority; a budget limits the bytes that each drive reads in a second. Invariant: only
-//! [`replace_page_lists`] and [`names()`] write, and a piece is reported only after an execution over it alone has
-//! found it bad, or if the entry says that it is missing.
+//! [`replace_page_lists`] and [`names()`] write, and a piece is reported only after an execution
+//! over it alone has found it bad, or if the entry says that it is missing.
 
 mod deep;
 mod names;

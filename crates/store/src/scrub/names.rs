@@ -25,8 +25,8 @@ pub struct Names {
     pub copies: u64,
     /// Number of claims of epochs and units, of lives and of rosters that were read.
     pub records: u64,
-    /// Damaged copies and records. [`Bad::object`] is empty for claims, lives and rosters; it is the
-    /// key for a name that no copy tells.
+    /// Damaged copies and records. [`Bad::object`] is empty for claims, lives and rosters; it is
+    /// the key for a name that no copy tells.
     pub bad: Vec<Bad>,
     /// Reasons why something could not be mended, in words.
     pub trouble: Vec<String>,

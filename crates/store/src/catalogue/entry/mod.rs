@@ -6,6 +6,7 @@
 //! chunk count fits 32 bits, every member is named once) and encodes to the bytes it was parsed
 //! from.
 
+mod object_id;
 mod protection;
 mod wire;
 
@@ -20,6 +21,7 @@ use wire::{
     length, parse_extents, parse_parts, parse_sums, state_code, state_of,
 };
 
+pub use object_id::ObjectId;
 pub use protection::are_protected;
 pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 
@@ -39,20 +41,6 @@ const FIXED_BYTES: usize = 112;
 /// Offset of the numbers of members and dimensions, and of the length of the name.
 const LENGTHS_AT: usize = 64;
 const CRC_BYTES: usize = 4;
-
-/// Identifier of the stored bytes of one put; the first 12 bytes of its chunks' keys. The top bit
-/// of its first byte is set, which keeps chunk keys apart from catalogue keys and claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectId(pub [u8; 12]);
-
-impl ObjectId {
-    /// Returns an identifier made of 12 random bytes.
-    #[must_use]
-    pub fn from_random(mut random: [u8; 12]) -> Self {
-        random[0] |= 0x80;
-        Self(random)
-    }
-}
 
 /// State of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
