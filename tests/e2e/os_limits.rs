@@ -14,7 +14,8 @@ const CALL: &str = "\
 import ctypes, os, platform, sys
 call = dict(bpf=(321, 280), keyctl=(250, 219), unshare=(272, 97), mount=(165, 40), setns=(308, 268),
             fsopen=(430, 430), clone3=(435, 435), io_uring_setup=(425, 425), syslog=(103, 116),
-            io_setup=(206, 0), open_tree=(428, 428), perf_event_open=(298, 241), kexec_load=(246, 104))[sys.argv[1]]
+            io_setup=(206, 0), open_tree=(428, 428),
+            perf_event_open=(298, 241), kexec_load=(246, 104))[sys.argv[1]]
 number = call[platform.machine() == 'aarch64']
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = [int(word, 0) for word in sys.argv[2:]] + [0] * 5

@@ -26,7 +26,7 @@ const SLOW: Duration = Duration::from_secs(60);
 async fn connect(address: &Address, number: u64) -> Controller {
     let options = Options {
         host_nqn: format!("nqn.2026-11.io.csdstore:host-{number}"),
-        command_timeout: 4 * SLOW,
+        command_timeout: 8 * SLOW,
         ..Options::default()
     };
     Controller::connect(address, &options).await.expect("connects")

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use csd_reactor::now;
 use csd_store::array::{Array, GUARDED, Guards, Plan};
+use csd_store::catalogue::key;
 use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 
 use super::history::Ask;
 use super::host::{self, Known, name_of};
-use super::{DRIVES, Faults, HOSTS, Lane, NAMES, plan};
+use super::{DRIVES, Faults, HOSTS, Lane, NAMES, plan, rot};
 use crate::seeds;
 
 /// Losses that an object of rs:2+4 survives.
@@ -73,9 +74,18 @@ impl Lane {
                 async move { noted.set(strong_names(plan(), GUARDED, &known).await) }
             });
             self.wait("a look at all drives", || !self.world.is_running(self.hosts[0]));
+            let media = self.media_at_rest();
             let mut known = self.known.borrow_mut();
             let unseen = std::mem::take(&mut known.unfound);
-            for name in strong.take().into_iter().filter(|name| unseen.contains(name)) {
+            // A damaged copy on one of the two drives is a loss more than the name bears.
+            let is_borne = |name: &usize| {
+                let (key, mut left) = (key(&name_of(*name)), 0..DRIVES);
+                left.all(|drive| {
+                    lost.contains(&drive) || rot::is_sound_or_none(&media[drive], &key)
+                })
+            };
+            let wrong = |name: &usize| unseen.contains(name) && is_borne(name);
+            for name in strong.take().into_iter().filter(wrong) {
                 let text = format!("{}: not found without drives {lost:?}", name_of(name));
                 known.history.violations.push(text);
             }

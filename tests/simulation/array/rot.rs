@@ -53,6 +53,11 @@ fn is_sound(medium: &AtRest, key: &Key) -> bool {
     }
 }
 
+/// Returns false if a medium has a damaged value of this key.
+pub fn is_sound_or_none(medium: &AtRest, key: &Key) -> bool {
+    medium.keys(key.as_bytes()).all(|found| found != key || is_sound(medium, key))
+}
+
 /// Returns the keys of the catalogue that a medium has.
 fn keys(medium: &AtRest) -> impl Iterator<Item = &Key> {
     [&[KEY_PREFIX][..], b"\x07"].into_iter().flat_map(|prefix| medium.keys(prefix))

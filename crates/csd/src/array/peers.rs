@@ -23,6 +23,18 @@ pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join("peers")
 }
 
+/// Returns the option that gives a drive the file of a folder.
+///
+/// # Errors
+/// If the path is no UTF-8: options of drives are kept as text.
+pub(super) fn option(folder: &Path) -> Result<String, Failure> {
+    let path = std::path::absolute(path(folder)).map_err(Failure::run)?;
+    let text = path.to_str().ok_or_else(|| {
+        Failure::usage(format!("{}: the path is no UTF-8, as an array's must be", path.display()))
+    })?;
+    Ok(format!("--peers={text}"))
+}
+
 /// Writes the file for the drives that the array has now, if any is on this machine.
 pub(super) fn write(local: &Local) -> Result<(), Failure> {
     if local.file.all().all(|drive| drive.media.is_none()) {

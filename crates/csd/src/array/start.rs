@@ -126,8 +126,7 @@ fn start_one(
     let path = local.home.media(&drive).map_err(Failure::run)?;
     let (mut arguments, secrets) = (options::arguments(&drive)?, context.secrets_path());
     arguments.extend(oses::options_of(local, &drive.name, context)?);
-    let peers = std::path::absolute(peers::path(&local.folder)).map_err(Failure::run)?;
-    arguments.push(format!("--peers={}", peers.display()));
+    arguments.push(peers::option(&local.folder)?);
     let mut child = process::start(&drive, &local.folder, path.as_deref(), &arguments, secrets)?;
     which(&mut local.file)[place].pid = Some(child.id());
     // Saved before the next start and before waiting, so that an interrupted command leaves no

@@ -167,8 +167,7 @@ fn again(
         return Err(Failure::usage(format!("{} is no medium of a drive", path.display())));
     }
     let mut arguments = options::arguments(&record)?;
-    let peers = std::path::absolute(peers::path(&local.folder)).map_err(Failure::run)?;
-    arguments.push(format!("--peers={}", peers.display()));
+    arguments.push(peers::option(&local.folder)?);
     let url = start_apart(local, &record, (&path, &arguments), context)?;
     let pid = local.file.joining.last().and_then(|drive| drive.pid);
     (record.url, record.pid) = (url, pid);

@@ -104,8 +104,8 @@ impl Media {
         }
     }
 
-    /// Checks that a program that opens the medium again finds what is written now, as far as that is seen
-    /// without waiting.
+    /// Checks that a program that opens the medium again finds what is written now, as far as that
+    /// is seen without waiting.
     ///
     /// # Errors
     /// [`MediaError::Gone`].

@@ -107,8 +107,8 @@ pub(crate) fn serves_a_block_device() -> io::Result<()> {
     check(unsafe { libc::prctl(SET_IO_FLUSHER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Returns how many threads of this process can run at once, at least 1: on as many processors as it
-/// may use, or as many whole ones as its control groups give it the time of.
+/// Returns how many threads of this process can run at once, at least 1: on as many processors as
+/// it may use, or as many whole ones as its control groups give it the time of.
 #[must_use]
 pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)

@@ -128,10 +128,7 @@ fn judge(
         });
     }
     for copy in &found.damaged {
-        let (drive, given) = (&array.slots()[copy.drive].name, found.name().unwrap_or(name));
-        let advice = "`csd repair` mends it";
-        array
-            .note_damage(format!("drive {drive}: its copy of name {given:?} is damaged: {advice}"));
+        array.note_damaged_copy(copy.drive, found.name().unwrap_or(name));
     }
     Ok(found)
 }

@@ -222,8 +222,8 @@ impl OneObject<'_> {
         Ok(!unwritten::is_marked(self.from, self.entry.id).await?)
     }
 
-    /// Claims the object's units on the new drive. Claims that an object which is gone has left on a medium
-    /// that was here before give way.
+    /// Claims the object's units on the new drive. Claims that an object which is gone has left on
+    /// a medium that was here before give way.
     async fn claim(&self) -> Result<(), Error> {
         debug_assert!(matches!(self.entry.placement, Placement::Block(_)));
         let key = catalogue::key(&self.entry.name);

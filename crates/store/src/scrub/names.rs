@@ -121,6 +121,9 @@ impl Look<'_> {
             let mended = mended.unwrap_or_default();
             for (at, copy) in found.damaged.iter().enumerate() {
                 self.found.bad[first + at].repaired = mended.contains(&copy.drive);
+                if mended.contains(&copy.drive) {
+                    self.array.forget_damaged_copy(copy.drive, &name);
+                }
             }
         }
         Ok(())
