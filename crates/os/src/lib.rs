@@ -10,7 +10,7 @@
 //!   its commands
 //! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
 //!   the one that hosts mount, too
-//! - [`network`] has its tunnel and OpenSSH, [`log`] its log; [`keep`] keeps their processes
+//! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes
 //! - [`up`], [`down`], [`status`] and [`exec`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
 //!

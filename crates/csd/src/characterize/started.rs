@@ -95,24 +95,25 @@ impl Started {
         let media = if in_memory { "memory" } else { "file" };
         // Dropping it ends the process.
         let mut started = Self { url: String::new(), cores, media, child };
-        started.url = match started.served_url().map_err(cannot)? {
-            Some(url) => url,
-            None => {
-                let why = last_line(&mut log).map_err(cannot)?;
-                return Err(Failure::run(format!("the drive ended at its start: {why}")));
-            }
+        let said = started.said().map_err(cannot)?;
+        let Some(url) = said["result"]["url"].as_str() else {
+            let why = match said["error"]["message"].as_str() {
+                Some(why) => why.to_owned(),
+                None => last_line(&mut log).map_err(cannot)?,
+            };
+            return Err(Failure::run(format!("the drive ended at its start: {why}")));
         };
+        started.url = url.to_owned();
         Ok(started)
     }
 
-    /// Waits until the drive serves, and returns its URL; `None` if it ends instead.
-    fn served_url(&mut self) -> io::Result<Option<String>> {
+    /// Waits until the drive serves or ends, and returns the object that it prints.
+    fn said(&mut self) -> io::Result<Value> {
         let mut line = String::new();
         if let Some(output) = self.child.stdout.take() {
             BufReader::new(output).read_line(&mut line)?;
         }
-        let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        Ok(said["result"]["url"].as_str().map(str::to_owned))
+        Ok(serde_json::from_str(&line).unwrap_or_default())
     }
 }
 

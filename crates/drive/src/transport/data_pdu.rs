@@ -4,7 +4,7 @@
 //! The standard allows several PDUs, but hosts have been met that take only one (SPDK 26.05, for a
 //! buffer in several parts). A PDU of more than one piece has the connection for itself from its
 //! header to its end, so commands take turns in order; one that waits for its turn reads ahead up
-//! to [`WINDOW_BYTES`]. Other PDUs wait behind it. Invariants: a PDU that has begun is queued
+//! to `WINDOW_BYTES`. Other PDUs wait behind it. Invariants: a PDU that has begun is queued
 //! whole, also if its command fails; a command takes its right to memory before its turn and keeps
 //! it, so the one whose turn it is waits for nothing that a command behind it holds.
 

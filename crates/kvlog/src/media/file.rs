@@ -100,7 +100,9 @@ impl FileMedia {
             };
             return Err(failed(source));
         }
-        sync_folder(path).await.map_err(failed)?;
+        if media.has_names {
+            sync_folder(path).await.map_err(failed)?;
+        }
         media.bytes = bytes;
         Ok((media, true))
     }
