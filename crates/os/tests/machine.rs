@@ -145,7 +145,7 @@ fn a_file_system_is_made_once_and_outlives_the_operating_system() {
     assert!(state.data.is_some_and(|data| data.bytes > 40 << 20 && !data.is_read_only));
     assert!(!file.up(LIMITS).unwrap().is_new);
     assert!(file.down().was_there && !file.down().was_there);
-    assert_eq!(fs::read_dir(file.os_folder().folder()).unwrap().count(), 3, "lock and two logs");
+    assert_eq!(fs::read_dir(file.os_folder().folder()).unwrap().count(), 4, "lock and three logs");
     assert!(!file.up(LIMITS).unwrap().is_formatted);
     assert_eq!(file.said("cat a /opt/csd-test"), "kept\nchanged\n");
     assert!(forget(&file.os_folder()).is_err(), "it runs");
