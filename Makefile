@@ -176,7 +176,7 @@ SEED ?= 1
 # The lane loads no programs: the drive does without their compiler.
 crash:  ## real drives that die with what they had not synced: make crash ROUNDS=200 SEED=1 (root)
 	CSD_CRASH_ROUNDS=$(ROUNDS) CSD_CRASH_SEED=$(SEED) cargo test --locked --release -p csd \
-	  --no-default-features --test crash -- --nocapture --include-ignored
+	  --no-default-features --test crash -- --nocapture
 
 FUZZ_SECONDS ?= 60
 # Those whose inputs are whole streams start with long ones.
