@@ -14,7 +14,8 @@ use crate::cache::SEGMENT_MAGIC;
 use crate::drive::Drive;
 use crate::faults::Faults;
 use crate::harness::signal;
-use crate::workload::{Known, Load, read_back, work_until_lost};
+use crate::round::read_whole;
+use crate::workload::{Known, Load, work_until_lost};
 use crate::{asked, can_run, on_host, say, seeded};
 
 const ROUNDS_SHORT: u64 = 6;
@@ -52,9 +53,7 @@ async fn fail(seed: u64, cores: &str, faults: Faults) -> Result<u64, String> {
     for _ in 0..2 {
         let address = drive.serve().await?;
         let controller = connect(&address).await?;
-        let read = read_back(&controller, &known, false).await;
-        read.map_err(|()| "the connection was lost while everything was read".to_owned())?;
-        known.borrow().failure.clone().map_or(Ok(()), Err)?;
+        read_whole(&controller, &known, false).await?;
         drop(controller);
         drive.stop()?;
     }

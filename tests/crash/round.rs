@@ -91,14 +91,8 @@ impl Round {
             Some(End::Killed) => !self.known.borrow().cached,
             Some(End::Cut) | None => false,
         };
-        let read = read_back(&controller, &self.known, kept).await;
-        read.map_err(|()| "the connection was lost while everything was read".to_owned())?;
-        self.verdict()?;
+        read_whole(&controller, &self.known, kept).await?;
         Ok(controller)
-    }
-
-    fn verdict(&self) -> Result<(), String> {
-        self.known.borrow().failure.clone().map_or(Ok(()), Err)
     }
 
     /// Works until the drive's life ends, at a number of operations or requests.
@@ -114,7 +108,23 @@ impl Round {
         work_until_lost(controller, &self.known).await;
         let is_struck = self.known.borrow_mut().when_done.take().is_none();
         let refused = self.known.borrow_mut().refused.take();
-        self.verdict()?;
+        verdict(&self.known)?;
         self.lives.die(&death, is_struck, refused.as_deref())
     }
+}
+
+/// Reads everything back, and compares it with what may be there.
+pub(crate) async fn read_whole(
+    controller: &Controller,
+    known: &Shared,
+    kept: bool,
+) -> Result<(), String> {
+    let read = read_back(controller, known, kept).await;
+    read.map_err(|()| "the connection was lost while everything was read".to_owned())?;
+    verdict(known)
+}
+
+/// Returns the first thing that was wrong.
+pub(crate) fn verdict(known: &Shared) -> Result<(), String> {
+    known.borrow().failure.clone().map_or(Ok(()), Err)
 }

@@ -12,8 +12,8 @@ use crate::Numbers;
 use crate::drive::{Drive, Start};
 use crate::faults::{How, Once, Request};
 use crate::harness::signal;
-use crate::round::Totals;
-use crate::workload::{Known, Load, Shared, read_back, work_until_lost};
+use crate::round::{Totals, read_whole, verdict};
+use crate::workload::{Known, Load, Shared, work_until_lost};
 
 /// Faults, with their names in the counts.
 const FAULTS: [(Request, How, &str); 6] = [
@@ -83,14 +83,8 @@ impl Single {
     async fn start(&mut self) -> Result<Controller, String> {
         let address = self.drive.serve().await?;
         let controller = connect(&address).await?;
-        let read = read_back(&controller, &self.known, false).await;
-        read.map_err(|()| "the connection was lost while everything was read".to_owned())?;
-        self.verdict()?;
+        read_whole(&controller, &self.known, false).await?;
         Ok(controller)
-    }
-
-    fn verdict(&self) -> Result<(), String> {
-        self.known.borrow().failure.clone().map_or(Ok(()), Err)
     }
 
     /// Works while a request fails, and ends the drive.
@@ -123,7 +117,7 @@ impl Single {
         }
         let before = self.drive.medium.counts().errors;
         work_until_lost(controller, &self.known).await;
-        self.verdict()?;
+        verdict(&self.known)?;
         match self.drive.started().await {
             // It was ready long ago, and is about to end.
             Start::Serves(_) if is_stop => self.stopped(before)?,

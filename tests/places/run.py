@@ -39,12 +39,7 @@ def keeps(csd: Path, folder: Path, before: Sequence[str] = ()) -> None:
                 raise Failed(f"put of {key}: {said}")
         under_load(drive, kept)
         drive.start()
-        drive.holds(kept)
-        drive.stop()
-        drive.check()
-        drive.start()
-        drive.holds(kept)
-        drive.stop()
+        drive.keeps_over_a_stop(kept)
 
 
 def under_load(drive: Served, kept: dict[str, bytes]) -> None:
@@ -157,12 +152,7 @@ def full_under_a_medium(csd: Path) -> None:
             after = value(2, LONG_BYTES)
             wait_until("values fit again", lambda: not drive.put("after", after))
             kept["after"] = after
-            drive.holds(kept)
-            drive.stop()
-            drive.check()
-            drive.start()
-            drive.holds(kept)
-            drive.stop()
+            drive.keeps_over_a_stop(kept)
 
 
 def checks(csd: Path) -> dict[str, Callable[[], None]]:

@@ -125,6 +125,15 @@ class Served:
                 said = last(done.stderr.decode(errors="replace"))
                 raise Failed(f"{key}, which was stored, is not there: {said or 'other bytes'}")
 
+    def keeps_over_a_stop(self, values: dict[str, bytes]) -> None:
+        """Check that the values are there, and again after a clean stop of a sound medium."""
+        self.holds(values)
+        self.stop()
+        self.check()
+        self.start()
+        self.holds(values)
+        self.stop()
+
     def check(self) -> None:
         """Check the medium of the stopped drive."""
         done = self.run("drive", "check", self._medium)

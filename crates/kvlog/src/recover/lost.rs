@@ -1,9 +1,10 @@
 //! Segments whose header is lost: what lies behind one that says that the segment is free.
 //!
-//! Where freed segments have a header that says so, records behind another one are damage. A power
-//! cut may lose the header of a segment that had begun, and nothing of it was acknowledged then: it
-//! has no seal that counts records, and no second group, because that begins when the first one,
-//! and with it the header, is durable. With a volatile cache the mark says what is durable.
+//! On media with freed-segment headers, a segment whose header is missing and that still has
+//! records is damaged. A power cut may lose the header of a segment that had begun, and nothing of
+//! it was acknowledged then: it has no seal that counts records, and no second group, because that
+//! begins when the first one, and with it the header, is durable. With a volatile cache the mark
+//! says what is durable.
 
 use csd_reactor::Buffer;
 
