@@ -1,9 +1,10 @@
 //! Recovery of one segment's records: by its checkpoints, and by walking what they do not list.
 //!
 //! If a checkpoint is damaged, this module walks the records before it, and takes the records after
-//! it from the lists of later checkpoints. A record is trusted to be the next one only where nothing can be hidden between it
-//! and the one before, and each checkpoint on the way must list what was walked. Invariant: an
-//! acknowledged record is found or listed, or the drive is not opened.
+//! it from the lists of later checkpoints. A record is trusted to be the next one only where
+//! nothing can be hidden between it and the one before, and each checkpoint on the way must list
+//! what was walked. Invariant: an acknowledged record is found or listed, or the drive is not
+//! opened.
 
 use std::collections::BTreeMap;
 
