@@ -35,6 +35,7 @@ const EDGES: [(&str, &[&str]); 14] = [
             "kernels",
             "initiator",
             "os",
+            "sched",
             "wasm",
         ],
     ),

@@ -6,6 +6,7 @@
 mod block;
 mod ec;
 mod kv;
+mod sched;
 mod verify;
 
 use csd_bench::frame::{Step, Stop};
@@ -32,6 +33,7 @@ pub(crate) fn bench(command: &Bench, context: &Context) -> Result<Report, Failur
         Bench::Kv(options) => kv::kv(options, context),
         Bench::Verify(options) => verify::verify(options, context),
         Bench::Ec(options) => ec::ec(options, context),
+        Bench::Sched(options) => sched::sched(options),
         Bench::Serve(options) => {
             serve::serve(options.side, &options.options).map_err(failure)?;
             Ok(Report::new("", Value::Null))

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, value_parser};
 use csd_bench::record::Destination;
 use csd_bench::serve::{Options, SPIN_US, Side};
 use csd_reactor::BackendKind;
+use csd_sched::Policy;
 use serde_json::Value;
 
 use super::bench_ec::Ec;
@@ -71,6 +72,20 @@ Examples:
   csd bench ec --sizes 12x64,48x64 --drive-power 1,5
   csd bench ec --sizes 24x16 --pace none --write-profile ec.toml")]
     Ec(Ec),
+    /// Show which cores a scheduler of background work chooses
+    ///
+    /// Reads windows, one JSON object a line: `active`, the numbers of the cores (from 0) that did
+    /// foreground work in the window, or true and false for each core; `utilisation`, the share of
+    /// each core's time that this took, from 0 to 1; and `requests`, the number of background tasks
+    /// that arise after the window, on its active cores in turns. Prints the group of idle cores
+    /// (G) that follows from each window, and every choice with its reason. A seed gives the same
+    /// choices each time.
+    #[command(after_help = "\
+Examples:
+  echo '{\"active\": [1], \"utilisation\": [0, 0.7, 0], \"requests\": 3}' | csd bench sched --replay -
+  csd bench sched --replay windows.jsonl --policy adaptive --json
+  csd bench sched --replay windows.jsonl --threshold 1")]
+    Sched(Sched),
     /// Serve one side of a measurement
     #[command(hide = true)]
     Serve(BenchServe),
@@ -135,6 +150,24 @@ pub(crate) struct KvBench {
     pub(crate) write: bool,
     #[command(flatten)]
     pub(crate) record: Destination,
+}
+
+/// Options of `csd bench sched`.
+#[derive(Args, Debug)]
+pub(crate) struct Sched {
+    /// File with the windows, `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: PathBuf,
+    /// Rule by which cores are chosen
+    #[arg(long, value_name = "inline|local|bts|adaptive", default_value_t = Policy::Bts)]
+    pub(crate) policy: Policy,
+    /// With `bts`: leave tasks where they arose if no core is idle and none is used less than the
+    /// mean of all by this many standard deviations [default: the least used core takes them]
+    #[arg(long, value_name = "DEVIATIONS", value_parser = deviations)]
+    pub(crate) threshold: Option<f64>,
+    /// Seed of the random choices
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
 }
 
 /// Options of `csd bench verify`.
@@ -213,6 +246,14 @@ fn value_size(text: &str) -> Result<u32, String> {
     match u32::try_from(parse_size(text)?) {
         Ok(bytes) if (1..=16 << 20).contains(&bytes) => Ok(bytes),
         _ => Err("a value has 1 byte to 16M".to_owned()),
+    }
+}
+
+/// Parses a number of standard deviations.
+fn deviations(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.0..=100.0).contains(&factor) => Ok(factor),
+        _ => Err("a number from 0 to 100".to_owned()),
     }
 }
 
