@@ -16,6 +16,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let sorted: Vec<u8> = (0..1000i32).flat_map(i32::to_le_bytes).collect();
     array.file("s.bin", &sorted);
     array.file("links", b"0 1\n1 2\n2 0\n3 0\n");
+    array.file("windows", br#"{"active": [1], "utilisation": [0, 0.5], "requests": 1}"#);
     let url = array.url(0);
     let grep = built("rust-grep");
     // Tests of their own run these.
@@ -48,6 +49,7 @@ fn json_of_every_command_is_as_the_page_says() {
         program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program activate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program list --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
+        bench sched --replay windows;\
         program run 16 --input links --output hits --parameter text:1 --drive URL \
         --host-nqn nqn.2026-11.io.csdstore:host;\
         program run GREP --object lines --parameter text:1 --store found --on all;\

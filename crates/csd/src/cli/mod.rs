@@ -301,6 +301,7 @@ impl Command {
             Self::Bench(Bench::Kv(_)) => "bench kv",
             Self::Bench(Bench::Verify(_)) => "bench verify",
             Self::Bench(Bench::Ec(_)) => "bench ec",
+            Self::Bench(Bench::Sched(_)) => "bench sched",
             Self::Bench(Bench::Serve(_)) => "bench serve",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
