@@ -96,6 +96,16 @@ pub async fn yield_now() {
     .await;
 }
 
+/// Charges CPU time to the poll of the task that runs, in the simulation, where a poll takes no time
+/// of its own. Real runs measure, and so do nothing here. Outside a core it has no effect.
+pub fn charge(cost_ns: u64) {
+    let _outside = CURRENT.try_with(|current| {
+        if let Some(core) = &*current.borrow() {
+            core.charged.set(core.charged.get().saturating_add(cost_ns));
+        }
+    });
+}
+
 /// Runs `run` on another core, without an answer. Posts to one core arrive in order; those of one
 /// turn of the loop travel together. A post to this core runs within its next turn.
 ///
@@ -246,6 +256,8 @@ pub(crate) struct Core {
     pub(crate) meter: Meter,
     tasks: RefCell<Tasks>,
     pub(crate) ready: Ready,
+    /// Time that the running task has charged; only the simulation reads it.
+    pub(crate) charged: Cell<u64>,
     /// Messages of this turn, by the core they go to.
     outbox: RefCell<Vec<Vec<Message>>>,
     outbox_used: Cell<bool>,
@@ -269,6 +281,7 @@ impl Core {
             meter: Meter::default(),
             tasks: RefCell::default(),
             ready: Ready::default(),
+            charged: Cell::new(0),
             outbox_used: Cell::new(false),
             polled: Cell::new(Class::System),
             taken: RefCell::default(),

@@ -63,6 +63,7 @@ pub mod sync;
 mod task;
 mod time;
 mod timer;
+mod turn_rules;
 mod ublk;
 
 pub use backend::thread::{end_with_parent, lead_session, parallelism, redirect_stderr};
@@ -74,8 +75,8 @@ pub use compute_thread::{
 };
 pub use config::Config;
 pub use core::{
-    CoreGone, CoreId, backend_name, busy, call, class, core_count, core_id, core_local, post,
-    random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
+    CoreGone, CoreId, backend_name, busy, call, charge, class, core_count, core_id, core_local,
+    post, random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
 pub use csd_buffer::{ALIGNMENT, Buffer, ITEM, work, worked};
 pub use door::{Completions, Door, Hosted, Pending, Unanswered, interruptible};

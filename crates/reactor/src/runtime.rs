@@ -27,6 +27,7 @@ use crate::core::{Core, CoreId, Entered};
 use crate::idle_wait::{IdleWait, guard_compute};
 use crate::mailbox::Shared;
 use crate::ready::YIELDING;
+use crate::turn_rules::{SLICE_NS, TurnRules};
 
 /// Error that ended a runtime.
 #[derive(Debug, thiserror::Error)]
@@ -256,12 +257,13 @@ where
         *slot.borrow_mut() = Some(value);
     };
     core.spawn(Class::System, Box::pin(task));
-    let mut idle_wait = IdleWait::new(config.spin_us);
+    let (mut idle_wait, mut rules) = (IdleWait::new(config.spin_us), TurnRules::default());
     while output.borrow().is_none() {
         if runtime.failed.load(Ordering::Relaxed) {
             return Err(Ended::TornDown);
         }
-        turn(&core, &mut idle_wait, &|| output.borrow().is_some()).map_err(Ended::Backend)?;
+        let done = || output.borrow().is_some();
+        turn(&core, &mut rules, &mut idle_wait, &done).map_err(Ended::Backend)?;
     }
     core.flush_messages();
     closing.orderly = true;
@@ -294,12 +296,13 @@ fn make_backend(
     }
 }
 
-/// Time for the tasks of a class that yields between two checks for foreground tasks, ns; a task
-/// that is being polled may overrun it.
-const SLICE_NS: u64 = 10_000;
-
 /// Runs one turn of the loop; does not wait once the main future is done.
-fn turn(core: &Core, idle_wait: &mut IdleWait, done: &dyn Fn() -> bool) -> io::Result<()> {
+fn turn(
+    core: &Core,
+    rules: &mut TurnRules,
+    idle_wait: &mut IdleWait,
+    done: &dyn Fn() -> bool,
+) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
     let mut now_ns = None;
@@ -312,16 +315,16 @@ fn turn(core: &Core, idle_wait: &mut IdleWait, done: &dyn Fn() -> bool) -> io::R
     }
     core.read_messages(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
-    if core.ready.prompt() > 0 && !idle_wait.poll_is_due(now_ns) {
+    if core.ready.prompt() > 0 && !rules.poll_is_due(now_ns) {
         return Ok(());
     }
     guard_compute(core);
     // Answers leave here, before anything that yields to hosts runs.
     core.backend.poll(Some(0))?;
     let polled_ns = core.backend.now().ns();
-    idle_wait.polled(polled_ns);
+    rules.polled(polled_ns);
     core.meter.charge_until(polled_ns, Class::System);
-    run_yielding(core, idle_wait);
+    run_yielding(core, rules);
     if core.ready.all() > 0 || core.shared.is_pending() {
         return Ok(());
     }
@@ -330,11 +333,8 @@ fn turn(core: &Core, idle_wait: &mut IdleWait, done: &dyn Fn() -> bool) -> io::R
 
 /// Polls the tasks that yield, those of each class for up to a slice of time; defers them by one
 /// turn if a foreground task is ready.
-fn run_yielding(core: &Core, idle_wait: &mut IdleWait) {
-    let prompt = core.ready.prompt();
-    let waiting = core.ready.all() > prompt;
-    idle_wait.others_wait = waiting && prompt > 0 && !idle_wait.others_wait;
-    if idle_wait.others_wait {
+fn run_yielding(core: &Core, rules: &mut TurnRules) {
+    if rules.others_wait(&core.ready) {
         return;
     }
     YIELDING.into_iter().for_each(|class| run_slice(core, class));

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{
-    BackendKind, Class, CoreId, Instant, Job, Progress, busy, call, class, compute, core_local,
-    now, set_core_local, spawn, yield_now,
+    Class, CoreId, Instant, Job, Progress, busy, call, charge, class, compute, core_local, now,
+    set_core_local, sleep, spawn, yield_now,
 };
 
 everywhere! {
     tasks_that_yield_do_not_starve: 1;
+    a_hosts_task_goes_before_those_that_yield: 1;
     a_task_knows_its_class: 2;
 }
 
@@ -64,35 +65,28 @@ async fn tasks_that_yield_do_not_starve(_core: CoreId) {
     assert!(yielding.iter().all(|spent_ns| *spent_ns > 0), "{spent:?}");
 }
 
-/// In a real core only: the simulation polls in any order.
-#[test]
-fn a_hosts_task_goes_before_those_that_yield() {
-    for backend in [BackendKind::Uring, BackendKind::Epoll] {
-        common::real(backend, 1, |_core| async {
-            let order = Rc::new(RefCell::new(Vec::new()));
-            let tasks: Vec<_> =
-                [Class::Execution, Class::Service, Class::Tunnel, Class::Foreground]
-                    .into_iter()
-                    .map(|class| {
-                        let order = Rc::clone(&order);
-                        spawn(class, async move {
-                            for _ in 0..5 {
-                                order.borrow_mut().push(class);
-                                yield_now().await;
-                            }
-                        })
-                    })
-                    .collect();
-            for task in tasks {
-                task.await;
-            }
-            let order = order.borrow();
-            assert_eq!(order[0], Class::Foreground, "{order:?}");
-            let at = |of| order.iter().rposition(|class| *class == of).expect("it ran");
-            for yielding in [Class::Execution, Class::Service, Class::Tunnel] {
-                assert!(at(Class::Foreground) < at(yielding), "{order:?}");
-            }
-        });
+async fn a_hosts_task_goes_before_those_that_yield(_core: CoreId) {
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let tasks: Vec<_> = [Class::Execution, Class::Service, Class::Tunnel, Class::Foreground]
+        .into_iter()
+        .map(|class| {
+            let order = Rc::clone(&order);
+            spawn(class, async move {
+                for _ in 0..5 {
+                    order.borrow_mut().push(class);
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await;
+    }
+    let order = order.borrow();
+    assert_eq!(order[0], Class::Foreground, "{order:?}");
+    let at = |of| order.iter().rposition(|class| *class == of).expect("it ran");
+    for yielding in [Class::Execution, Class::Service, Class::Tunnel] {
+        assert!(at(Class::Foreground) < at(yielding), "{order:?}");
     }
 }
 
@@ -170,4 +164,108 @@ impl Job for Steps {
         let cost_ns = 1_000_000;
         if self.0 > 0 { Progress::More { cost_ns } } else { Progress::Done { cost_ns, output: () } }
     }
+}
+
+/// Runs `main` alone on a core of a simulated machine whose polls cost what they charge, and
+/// returns what it gives.
+fn simulated<T: 'static>(main: impl AsyncFnOnce() -> T + 'static) -> T {
+    let config = WorldConfig { cpu_ns_per_poll: 0, oldest_first: true, ..WorldConfig::default() };
+    let world = World::new(1, config);
+    let machine = world.machine("one", Ipv4Addr::LOCALHOST, 1);
+    let given = Rc::new(RefCell::new(None));
+    let (slot, mut main) = (Rc::clone(&given), Some(main));
+    world.start(machine, move |_| {
+        let (slot, main) = (Rc::clone(&slot), main.take().expect("one core"));
+        async move {
+            let value = main().await;
+            *slot.borrow_mut() = Some(value);
+        }
+    });
+    world.run_for(Duration::from_secs(10));
+    given.take().expect("the machine has ended")
+}
+
+fn micros() -> u64 {
+    now().us()
+}
+
+/// A class that yields has slices of 10 us; the next class has its turn when one is over.
+#[test]
+fn in_the_simulation_classes_that_yield_take_turns_by_slices_of_what_they_charge() {
+    let order = simulated(async || {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let tasks: Vec<_> = [Class::Execution, Class::Service]
+            .into_iter()
+            .flat_map(|class| [class; 4])
+            .map(|class| {
+                let order = Rc::clone(&order);
+                spawn(class, async move {
+                    order.borrow_mut().push(class);
+                    charge(6_000);
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        order.take()
+    });
+    let (execution, service) = (Class::Execution, Class::Service);
+    let turns = [execution, execution, service, service];
+    assert_eq!(order, [turns, turns].concat());
+}
+
+#[test]
+fn in_the_simulation_a_hosts_task_waits_for_the_slice_and_not_for_all_that_yields() {
+    let waited_us = simulated(async || {
+        for _ in 0..20 {
+            drop(spawn(Class::Service, async { charge(5_000) }));
+        }
+        // Slices have begun.
+        sleep(Duration::from_micros(3)).await;
+        let asked_us = micros();
+        let host = spawn(Class::Foreground, async move { micros() - asked_us });
+        host.await
+    });
+    assert!(waited_us <= 10, "{waited_us} us of 100");
+}
+
+/// The compute thread and the core's loop share a CPU, and the loop goes first.
+#[test]
+fn in_the_simulation_a_job_takes_the_time_that_the_loop_leaves() {
+    let (job_us, loop_us) = simulated(async || {
+        let job = compute(Class::Execution, Steps(1));
+        let busy = spawn(Class::Foreground, async {
+            for _ in 0..100 {
+                charge(20_000);
+                yield_now().await;
+            }
+            micros()
+        });
+        let loop_us = busy.await;
+        job.await.expect("no panic");
+        (micros(), loop_us)
+    });
+    assert_eq!((loop_us, job_us), (2_000, 3_000), "2 ms of polls, then 1 ms of the job");
+}
+
+/// A job that gets no CPU at all gets normal priority after a while.
+#[test]
+fn in_the_simulation_a_job_ends_beside_a_loop_that_is_always_busy() {
+    let job_us = simulated(async || {
+        let ended = Rc::new(Cell::new(false));
+        let seen = Rc::clone(&ended);
+        let busy = spawn(Class::Foreground, async move {
+            while !seen.get() {
+                charge(20_000);
+                yield_now().await;
+            }
+        });
+        compute(Class::Execution, Steps(1)).await.expect("no panic");
+        let job_us = micros();
+        ended.set(true);
+        busy.await;
+        job_us
+    });
+    assert!((50_000..52_000).contains(&job_us), "{job_us} us");
 }

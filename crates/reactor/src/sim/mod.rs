@@ -15,6 +15,7 @@ mod backend;
 mod network;
 mod sockets;
 mod state;
+mod turn;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -31,7 +32,7 @@ use crate::core::{Core, CoreId, Entered};
 use crate::instant::{Instant, nanos};
 use crate::mailbox::Shared;
 use backend::SimBackend;
-use state::{Event, Life, Machine, State, Trace};
+use state::{Event, Life, Machine, State, Stepping, Trace};
 
 /// Parameters of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +43,12 @@ pub struct WorldConfig {
     pub segment_bytes_max: usize,
     /// Maximum bytes in flight or unread in one direction of a connection.
     pub window_bytes: usize,
-    /// CPU time charged for each poll of a task and each message, ns.
+    /// CPU time charged for each poll of a task and each message, ns, besides what it charges
+    /// itself ([`crate::charge`]).
     pub cpu_ns_per_poll: u64,
+    /// True if ready tasks of one class are polled in the order in which they became ready, as a
+    /// real core does. Otherwise the next one is drawn, so that seeds meet more orders.
+    pub oldest_first: bool,
 }
 
 impl Default for WorldConfig {
@@ -53,6 +58,7 @@ impl Default for WorldConfig {
             segment_bytes_max: 16 << 10,
             window_bytes: 128 << 10,
             cpu_ns_per_poll: 500,
+            oldest_first: false,
         }
     }
 }
@@ -303,6 +309,7 @@ impl World {
         let cost_ns = self.0.state.borrow().config.cpu_ns_per_poll;
         let (mut spent_ns, mut begun, mut longest) = (0, csd_buffer::work(), 0);
         let mut charge = |class| {
+            let cost_ns = cost_ns + core.charged.take();
             core.meter.charge(cost_ns, class);
             spent_ns += cost_ns;
             let now = csd_buffer::work();
@@ -310,9 +317,8 @@ impl World {
             begun = now;
         };
         core.read_messages(&mut charge);
-        let ready = core.ready.all();
-        if ready > 0 {
-            let position = self.0.state.borrow_mut().choose_task(at, ready);
+        if core.ready.all() > 0 {
+            let position = self.0.state.borrow_mut().choose_task(at, &core.ready);
             if let Some(class) = core.poll_ready(position) {
                 core.meter.update(|times| times.polls += 1);
                 charge(class);
@@ -350,11 +356,13 @@ impl World {
                 }
                 let stepped = job.step();
                 job.ran(stepped.cost_ns);
-                let stepped_event = Event::ComputeStepped { at, class, job, more: stepped.more };
-                self.0.state.borrow_mut().compute_busy(at, stepped.cost_ns, stepped_event);
-            }
-            Event::ComputeStepped { at, class, job, more } => {
                 let mut state = self.0.state.borrow_mut();
+                state.compute_busy(at, stepped.cost_ns, class, job, stepped.more);
+            }
+            Event::ComputeStepped(stepping) => {
+                let mut state = self.0.state.borrow_mut();
+                let Some(stepping) = state.compute_stepped(stepping) else { return };
+                let Stepping { at, class, job, more, .. } = stepping;
                 if !state.is_alive(at) {
                     drop(state);
                     return drop(job);

@@ -6,17 +6,24 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::rc::Rc;
 use std::task::Waker;
 
 use super::WorldConfig;
 use super::sockets::{NetEvent, Network, Partitions};
+use super::turn::Turn;
 use crate::class::Class;
 use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
+use crate::ready::Ready;
 
 /// An odd number with well mixed bits: 2^64 divided by the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Longest time for which a core's loop keeps the compute thread from the CPU, ns. A real one that
+/// starves gets normal priority after a window of this length.
+const STARVED_NS: u64 = 50_000_000;
 
 /// Identifies one core of one machine between a start and a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +38,20 @@ pub(crate) enum Event {
     Net(NetEvent),
     /// The compute thread takes its next job.
     ComputeTurn(Life),
-    /// The cost of a step has passed.
-    ComputeStepped {
-        at: Life,
-        class: Class,
-        job: Box<dyn ErasedJob>,
-        more: bool,
-    },
+    /// The cost of a step has passed, unless the core's loop took the CPU meanwhile.
+    ComputeStepped(Stepping),
+}
+
+/// A step of the compute thread that takes its time.
+pub(crate) struct Stepping {
+    pub(crate) at: Life,
+    pub(crate) class: Class,
+    pub(crate) job: Box<dyn ErasedJob>,
+    pub(crate) more: bool,
+    /// Time that the core's loop had taken when the step's remaining time was last counted, ns.
+    loop_ns: u64,
+    /// Latest end of the step, ns: a compute thread that starves gets normal priority.
+    latest_ns: u64,
 }
 
 /// A pending event. The greatest one is the next: by time, then by order of scheduling.
@@ -87,7 +101,10 @@ pub(crate) enum Trace {
 pub(crate) struct SimCore {
     pub(crate) core: Option<Rc<Core>>,
     done: Rc<Cell<bool>>,
+    turn: Turn,
     busy_until_ns: u64,
+    /// Time that the loop has taken since the core started, ns.
+    loop_ns: u64,
     compute: JobQueue,
     pub(crate) compute_running: bool,
     pub(crate) compute_ns: u64,
@@ -254,10 +271,15 @@ impl State {
         Ok((at, Rc::clone(core.expect("it has work"))))
     }
 
-    /// Draws the position of one of a core's ready tasks.
-    pub(crate) fn choose_task(&mut self, at: Life, ready: usize) -> usize {
-        let position = self.below(ready);
-        self.trace(Trace::Poll, at.machine, at.core, (ready as u64) << 32 | position as u64);
+    /// Returns the position of the ready task that a core polls next: of the class whose turn it is
+    /// by the rules of the loop, the oldest one, or one that is drawn.
+    pub(crate) fn choose_task(&mut self, at: Life, ready: &Ready) -> usize {
+        let now_ns = self.now_ns;
+        let turn = &mut self.machines[at.machine].cores[at.core].turn;
+        let Range { start, end } = turn.next(ready, now_ns);
+        let position = start + if self.config.oldest_first { 0 } else { self.below(end - start) };
+        let all = ready.all() as u64;
+        self.trace(Trace::Poll, at.machine, at.core, all << 32 | position as u64);
         position
     }
 
@@ -267,6 +289,7 @@ impl State {
         let until_ns = self.now_ns + spent_ns;
         let sim = self.core_mut(at)?;
         sim.busy_until_ns = until_ns;
+        sim.loop_ns += spent_ns;
         if !sim.done.get() {
             return None;
         }
@@ -311,13 +334,41 @@ impl State {
         next
     }
 
-    /// Keeps the compute thread busy for `cost_ns`.
-    pub(crate) fn compute_busy(&mut self, at: Life, cost_ns: u64, then: Event) {
+    /// Keeps the compute thread busy for `cost_ns` of the CPU that it shares with the core's loop.
+    pub(crate) fn compute_busy(
+        &mut self,
+        at: Life,
+        cost_ns: u64,
+        class: Class,
+        job: Box<dyn ErasedJob>,
+        more: bool,
+    ) {
         self.trace(Trace::Compute, at.machine, at.core, cost_ns);
+        let now_ns = self.now_ns;
+        let mut loop_ns = 0;
         if let Some(sim) = self.core_mut(at) {
             sim.compute_ns += cost_ns;
+            // What the loop took already, and has not spent yet, comes first.
+            loop_ns = sim.loop_ns - sim.busy_until_ns.saturating_sub(now_ns);
         }
-        self.schedule(cost_ns, then);
+        let latest_ns = now_ns.saturating_add(cost_ns).saturating_add(STARVED_NS);
+        let stepping = Stepping { at, class, job, more, loop_ns, latest_ns };
+        self.schedule(cost_ns, Event::ComputeStepped(stepping));
+    }
+
+    /// Returns a step whose time is over. One whose core's loop took the CPU meanwhile goes on for
+    /// as long as that was, because the loop goes before the compute thread.
+    pub(crate) fn compute_stepped(&mut self, mut stepping: Stepping) -> Option<Stepping> {
+        let now_ns = self.now_ns;
+        let Some(sim) = self.core_mut(stepping.at) else { return Some(stepping) };
+        let taken_ns = sim.loop_ns - stepping.loop_ns;
+        let end_ns = now_ns.saturating_add(taken_ns).min(stepping.latest_ns);
+        if end_ns <= now_ns {
+            return Some(stepping);
+        }
+        stepping.loop_ns = sim.loop_ns;
+        self.schedule_at(end_ns, Event::ComputeStepped(stepping));
+        None
     }
 
     /// Requeues a job after a step, or returns it to be finished.
