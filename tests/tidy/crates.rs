@@ -18,7 +18,18 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("crates/wasm", &["kernels", "nvme"]),
     (
         "bench",
-        &["client", "drive", "initiator", "kernels", "kvlog", "measure", "nvme", "reactor", "wasm"],
+        &[
+            "client",
+            "drive",
+            "initiator",
+            "kernels",
+            "kvlog",
+            "measure",
+            "nvme",
+            "reactor",
+            "sched",
+            "wasm",
+        ],
     ),
     (
         "crates/csd",
