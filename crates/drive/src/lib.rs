@@ -33,6 +33,7 @@ pub mod log;
 pub mod metrics;
 pub mod namespace;
 mod page_check;
+mod pass_bound;
 pub mod peers;
 mod resources;
 pub mod scrub;
