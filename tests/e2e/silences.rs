@@ -1,5 +1,5 @@
-//! Drives that do not answer while they are measured: a figure with such a time in it is marked, and
-//! after the time-out the command names the drive.
+//! Drives that do not answer while they are measured: a figure with such a time in it is marked,
+//! and after the time-out the command names the drive.
 
 use std::fs;
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Hosts that make work long by its number: each list, record or piece is short or bounded, and
-//! there are many. A pass of the scrub ends all the same, and no core works long between two yields.
+//! Hosts that make work long by its number: each list or record is short, and there are many. A
+//! pass of the scrub ends all the same, and no core works long between two yields.
 
 use std::net::SocketAddr;
 use std::time::Duration;

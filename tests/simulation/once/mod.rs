@@ -3,7 +3,7 @@
 //! start serves everything acknowledged, its figures are right, and the check finds nothing.
 
 mod every;
-mod format;
+mod formatting;
 mod kinds;
 mod work;
 

@@ -361,8 +361,7 @@ fn cover(alignment: DirectAlignment, offset: u64, wanted: Buffer) -> (usize, Buf
 async fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
     let mut pieces = Vec::with_capacity(total.div_ceil(BOUNCE_BYTES));
     let mut sources = buffers.iter();
-    let mut rest: &[u8] = &[];
-    let mut left = total;
+    let (mut rest, mut left): (&[u8], usize) = (&[], total);
     while left > 0 {
         let mut piece = Buffer::with_room(0, left.min(BOUNCE_BYTES), 0);
         let mut filled = 0;

@@ -21,7 +21,7 @@ use super::{Array, Drive, DriveIndex, Error};
 
 /// Read size for a record, bytes: that of an array of a hundred drives.
 const RECORD_BYTES: u32 = 4096;
-/// No drive has lived so often: a version above is never given.
+/// No array has so many lives: no sound version is as high.
 const VERSION_MAX: u64 = 1 << 62;
 /// Attempts to register lives while other hosts do so too.
 const ATTEMPTS: usize = 16;
@@ -42,12 +42,11 @@ fn held<T>(value: Held<Buffer>, parse: impl Fn(&[u8]) -> Option<T>) -> Held<T> {
     }
 }
 
-/// Returns the version of a record that may be damaged, 0 if it has none or one that no later one
-/// could be above.
+/// Returns the version of a record that may be damaged; 0 if it has none, or an impossible one.
 fn version_of(record: &Held<Buffer>) -> u64 {
     let bytes = record.whole().and_then(|bytes| bytes.get(VERSION_OFFSET..));
-    let version = bytes.and_then(|bytes| bytes.first_chunk());
-    version.map_or(0, |version| u64::from_le_bytes(*version)).min(VERSION_MAX) % VERSION_MAX
+    let version = bytes.and_then(|bytes| Some(u64::from_le_bytes(*bytes.first_chunk()?)));
+    version.filter(|version| *version < VERSION_MAX).unwrap_or(0)
 }
 
 async fn read(drive: &Drive, key: &Key) -> Result<Held<Buffer>, Error> {
