@@ -4,7 +4,7 @@
 //! Checks the type, identifier and status of every answer, but not its data: the end-to-end tests
 //! do. Invariant: a target that may not be written gets no command that writes.
 
-use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,8 @@ pub fn run_together(clients: &mut [Client], count: u64) -> Result<Duration, Erro
 pub struct Client {
     stream: TcpStream,
     address: SocketAddr,
+    /// Longest wait for an answer.
+    within: Duration,
     stop: Stop,
     workload: Workload,
     wire: Connection,
@@ -120,6 +122,7 @@ impl Client {
         Ok(Self {
             stream,
             address: target.address,
+            within: target.answer_within,
             stop: stop.clone(),
             workload,
             wire,
@@ -173,6 +176,10 @@ impl Client {
         Ok(watch.start.elapsed())
     }
 
+    fn lost(&self, error: io::Error) -> Error {
+        lost(self.address, self.within, error)
+    }
+
     fn in_flight(&self) -> u64 {
         u64::from(self.workload.depth) - self.idle.len() as u64
     }
@@ -189,7 +196,7 @@ impl Client {
                     slices.push(IoSlice::new(&self.data));
                 }
             }
-            write_all(&mut self.stream, self.address, &self.stop, &mut slices)?;
+            write_all(&mut self.stream, (self.address, self.within), &self.stop, &mut slices)?;
         }
         Ok(())
     }
@@ -218,7 +225,7 @@ impl Client {
             let data =
                 data.ok_or_else(|| broken(self.address, "it asks for data beyond the end"))?;
             let mut slices = [IoSlice::new(&prefix), IoSlice::new(data)];
-            write_all(&mut self.stream, self.address, &self.stop, &mut slices)?;
+            write_all(&mut self.stream, (self.address, self.within), &self.stop, &mut slices)?;
         }
         Ok(())
     }
@@ -226,14 +233,14 @@ impl Client {
     /// Receives once and returns the number of operations that completed.
     fn receive(&mut self) -> Result<u64, Error> {
         let received = match self.stream.read(&mut self.input[self.filled..]) {
-            Ok(0) => return Err(lost(self.address, ErrorKind::UnexpectedEof.into())),
+            Ok(0) => return Err(self.lost(ErrorKind::UnexpectedEof.into())),
             Ok(count) => count,
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
             {
                 return Ok(0);
             }
-            Err(error) => return Err(lost(self.address, error)),
+            Err(error) => return Err(self.lost(error)),
         };
         self.filled += received;
         let mut at = 0;
@@ -304,8 +311,8 @@ impl Watch {
         let elapsed = self.start.elapsed();
         if ended != self.last.0 {
             self.last = (ended, elapsed);
-        } else if elapsed.saturating_sub(self.last.1) > ANSWER_WITHIN {
-            return Err(silent(client.address));
+        } else if elapsed.saturating_sub(self.last.1) > client.within {
+            return Err(silent(client.address, client.within));
         }
         Ok(Some(elapsed))
     }
@@ -313,18 +320,18 @@ impl Watch {
 
 /// Connects to the floor, which needs only the sizes of commands and answers.
 fn open_floor(address: SocketAddr, workload: Workload) -> Result<TcpStream, Error> {
-    let mut stream = wire::open(address)?;
+    let mut stream = wire::open(address, ANSWER_WITHIN)?;
     let (command, answer) = workload.sizes();
     let mut sizes = [0; 8];
     sizes[..4].copy_from_slice(&command.to_le_bytes());
     sizes[4..].copy_from_slice(&answer.to_le_bytes());
-    stream.write_all(&sizes).map_err(|error| lost(address, error))?;
+    stream.write_all(&sizes).map_err(|error| lost(address, ANSWER_WITHIN, error))?;
     Ok(stream)
 }
 
 fn write_all(
     stream: &mut TcpStream,
-    address: SocketAddr,
+    (address, within): (SocketAddr, Duration),
     stop: &Stop,
     mut slices: &mut [IoSlice<'_>],
 ) -> Result<(), Error> {
@@ -338,13 +345,13 @@ fn write_all(
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(TURNS) {
                     stop.check()?;
-                    if full.get_or_insert_with(Instant::now).elapsed() > ANSWER_WITHIN {
-                        return Err(silent(address));
+                    if full.get_or_insert_with(Instant::now).elapsed() > within {
+                        return Err(silent(address, within));
                     }
                 }
                 std::hint::spin_loop();
             }
-            Err(error) => return Err(lost(address, error)),
+            Err(error) => return Err(lost(address, within, error)),
         }
     }
     Ok(())

@@ -35,7 +35,7 @@ const ADMIN_ENTRIES: u16 = 32;
 const KATO_MS: u32 = 600_000;
 /// Longest wait for a connection, or for a controller to become ready.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// Longest wait for an answer.
+/// Longest wait for an answer of a server that the measurement has started.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// NQN of a drive that a measurement starts.
 pub const NQN: &str = "nqn.2026-11.io.csdstore:bench";
@@ -57,6 +57,8 @@ pub struct Target {
     pub block_bytes: u32,
     /// Most data that a command carries in its capsule, bytes.
     pub in_capsule_bytes: u32,
+    /// Longest wait for an answer.
+    pub answer_within: Duration,
     /// True if its data may be overwritten.
     pub may_write: bool,
 }
@@ -71,6 +73,7 @@ impl Target {
             nsid: 1,
             block_bytes: 4096,
             in_capsule_bytes: 8 << 10,
+            answer_within: ANSWER_WITHIN,
             may_write: true,
         }
     }
@@ -80,18 +83,20 @@ impl Target {
 pub(crate) struct Queue {
     pub(crate) stream: TcpStream,
     pub(crate) wire: Connection,
+    /// Longest wait for an answer.
+    within: Duration,
 }
 
 impl Queue {
     /// Connects and initialises the transport.
-    fn open(address: SocketAddr) -> Result<Self, Error> {
-        let mut stream = open(address)?;
+    fn open(address: SocketAddr, within: Duration) -> Result<Self, Error> {
+        let mut stream = open(address, within)?;
         let (mut wire, request) = Connection::new(Digests::default());
         let mut response = [0; 128];
         let exchanged = stream.write_all(&request).and_then(|()| stream.read_exact(&mut response));
-        exchanged.map_err(|error| lost(address, error))?;
+        exchanged.map_err(|error| lost(address, within, error))?;
         match wire.next(&mut &response[..]) {
-            Ok(Some(Event::Connected { .. })) => Ok(Self { stream, wire }),
+            Ok(Some(Event::Connected { .. })) => Ok(Self { stream, wire, within }),
             _ => Err(broken(address, "its answer to ICReq is not an ICResp of NVMe/TCP")),
         }
     }
@@ -107,7 +112,7 @@ impl Queue {
         let sent = self.stream.write_all(&self.wire.capsule(&sqe, bytes));
         let sent = sent.and_then(|()| self.stream.write_all(data));
         let exchanged = sent.and_then(|()| self.stream.read_exact(&mut response));
-        exchanged.map_err(|error| lost(address, error))?;
+        exchanged.map_err(|error| lost(address, self.within, error))?;
         check(address, &response)?;
         if response[0] != Kind::CAPSULE_RESP.0 {
             return Err(broken(address, "a command without data was answered with data"));
@@ -250,21 +255,22 @@ impl Single {
     /// Sends a command that reads at most `most` bytes. Returns the length of its data, which it
     /// drops, and the time until the answer was complete, ns.
     fn exchange(&mut self, mut sqe: Sqe, most: u32) -> Result<(usize, u64), Error> {
-        let address = self.target.address;
+        let (address, within) = (self.target.address, self.target.answer_within);
+        let failed = |error| lost(address, within, error);
         sqe.set_sgl(Sgl::transport(most)).set_flags(FLAGS_SGL);
         let capsule = self.queue.wire.capsule(&sqe, 0);
         self.answer.resize(most as usize + ANSWER_HEADERS, 0);
         let start = Instant::now();
-        self.queue.stream.write_all(&capsule).map_err(|error| lost(address, error))?;
+        self.queue.stream.write_all(&capsule).map_err(failed)?;
         let (mut filled, mut at, mut bytes) = (0, 0, 0);
         loop {
             let received = &self.answer[at..filled];
             let length = if received.len() < HEADER { HEADER } else { dword(received, 4) as usize };
             if received.len() < length {
                 let room = &mut self.answer[filled..];
-                let more = self.queue.stream.read(room).map_err(|error| lost(address, error))?;
+                let more = self.queue.stream.read(room).map_err(failed)?;
                 if more == 0 {
-                    return Err(lost(address, ErrorKind::UnexpectedEof.into()));
+                    return Err(failed(ErrorKind::UnexpectedEof.into()));
                 }
                 filled += more;
                 continue;
@@ -292,7 +298,7 @@ fn connect(
     entries: u16,
     cntlid: Option<u16>,
 ) -> Result<(Queue, u16), Error> {
-    let mut queue = Queue::open(target.address)?;
+    let mut queue = Queue::open(target.address, target.answer_within)?;
     let data = connect_data(&[7; 16], &target.host_nqn, &target.nqn, cntlid);
     let kato_ms = if qid == 0 { KATO_MS } else { 0 };
     let command = fabrics::connect(qid, entries, kato_ms, CATTR_NO_FLOW_CONTROL);
@@ -308,13 +314,14 @@ fn connect(
 }
 
 /// Opens a connection to a server.
-pub(crate) fn open(address: SocketAddr) -> Result<TcpStream, Error> {
-    let connected = TcpStream::connect_timeout(&address, CONNECT_WITHIN).and_then(|stream| {
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-        Ok(stream)
-    });
+pub(crate) fn open(address: SocketAddr, within: Duration) -> Result<TcpStream, Error> {
+    let connected =
+        TcpStream::connect_timeout(&address, CONNECT_WITHIN.min(within)).and_then(|stream| {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(within))?;
+            stream.set_write_timeout(Some(within))?;
+            Ok(stream)
+        });
     connected.map_err(Error::system(format!("cannot connect to {address}")))
 }
 
@@ -324,17 +331,17 @@ pub(crate) fn peer(stream: &TcpStream) -> SocketAddr {
 }
 
 /// Returns the error of a connection that ended or stands still.
-pub(crate) fn lost(address: SocketAddr, error: io::Error) -> Error {
+pub(crate) fn lost(address: SocketAddr, within: Duration, error: io::Error) -> Error {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => silent(address),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => silent(address, within),
         ErrorKind::UnexpectedEof => Error::Server(format!("{address} closed the connection")),
         _ => Error::system(format!("the connection to {address}"))(error),
     }
 }
 
 /// Returns the error of a server that does not answer.
-pub(crate) fn silent(address: SocketAddr) -> Error {
-    Error::Server(format!("{address} has not answered for {} s", ANSWER_WITHIN.as_secs()))
+pub(crate) fn silent(address: SocketAddr, within: Duration) -> Error {
+    Error::Server(format!("{address} has not answered for {} s", within.as_secs_f64()))
 }
 
 /// Returns the error of a server that breaks the protocol.

@@ -37,7 +37,7 @@ struct Single {
 impl Single {
     fn new(mut numbers: Numbers) -> Self {
         let mut draw = |below: u64| numbers.next().expect("endless") % below;
-        let backend = ["uring", "epoll"][usize::from(draw(2) == 0)];
+        let backend = ["uring", "auto"][usize::from(draw(2) == 0)];
         let cores = ["1", "2"][usize::from(draw(2) == 0)];
         let direct = ["on", "off"][usize::from(draw(2) == 0)];
         let load = match draw(2) {
@@ -91,7 +91,8 @@ impl Single {
     async fn work(&mut self, controller: &Controller) -> Result<(), String> {
         let index = usize::try_from(self.draw(FAULTS.len() as u64)).expect("few");
         // The kernel resumes a short write of a ring by itself, and on FUSE at its beginning: the
-        // rest lands in the wrong place (seen with Linux 6.18). Drives meet short writes by epoll.
+        // rest lands in the wrong place (seen with Linux 6.18). Drives meet short writes by the
+        // back end that they choose by themselves.
         let is_kernels = self.is_ring && FAULTS[index].1 == How::Short;
         let (at, how, name) = FAULTS[if is_kernels { 0 } else { index }];
         let (after, operations) = (1 + self.draw(100), 50 + self.draw(250));

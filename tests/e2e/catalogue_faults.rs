@@ -9,6 +9,7 @@ use crate::support::direct::on_objects;
 use crate::support::harness::Array;
 
 const LIVES: &[u8] = b"\x07lives";
+const ROSTER: &[u8] = b"\x07roster";
 
 /// Deletes a drive's record of its lives, and its entry of `x`: an emptied drive has neither.
 fn forget(array: &Array, drive: usize) {
@@ -44,6 +45,10 @@ fn a_drive_that_has_forgotten_names_does_not_vote_until_it_is_rebuilt() {
     array.csd(&["array", "up"]).expect(0, &[]);
     array.kill(0);
     array.csd(&["stat", "x"]).expect(4, &["drive d0"]);
+    // A drive that votes is no witness of itself.
+    let words = "drive d1 is rebuilt from the other drives: 1 of 2 are up and vote, 2 are needed: ";
+    let failed = array.csd(&["array", "rebuild", "d1"]).expect(1, &[words, "drive d0"]);
+    assert!(!failed.stderr.contains("drive d1 does not vote"), "{}", failed.stderr);
 }
 
 #[test]
@@ -79,4 +84,27 @@ fn a_sound_chunk_that_is_not_the_one_that_was_put_is_refused() {
     let words = ["drive d1", "is not the one that was stored"];
     array.csd(&["get", "x", "-"]).expect(1, &words);
     array.csd(&["run", "summarize", "x", "--on", "host"]).expect(1, &words);
+}
+
+/// The drive compares the version of what it keeps, and would refuse every sound list of drives.
+#[test]
+fn a_list_of_drives_that_is_damaged_with_a_high_version_is_mended() {
+    let array = Array::up(3, "128M");
+    array.file("x.bin", b"seven");
+    array.csd(&["put", "x.bin", "x"]).expect(0, &[]);
+    let mut damage = vec![0x5A; 64];
+    damage[8..16].copy_from_slice(&1_000_000_u64.to_le_bytes());
+    let stored = damage.clone();
+    on_objects(&array, 1, async move |kv: &Kv| {
+        kv.store(&Key::new(ROSTER).unwrap(), vec![Buffer::from_slice(&stored)], 0).await.unwrap();
+    });
+    array.csd(&["put", "x.bin", "y"]).expect(0, &[]);
+    let found = on_objects(&array, 1, async |kv: &Kv| {
+        kv.retrieve(&Key::new(ROSTER).unwrap(), 4096).await.unwrap().unwrap().to_vec()
+    });
+    assert!(found != damage, "the list was not mended");
+    for name in ["x", "y"] {
+        assert_eq!(array.csd(&["get", name, "-"]).expect(0, &[]).stdout, b"seven");
+    }
+    array.csd(&["array", "status"]).expect(0, &[]);
 }

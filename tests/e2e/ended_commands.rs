@@ -43,3 +43,36 @@ fn a_characterization_leaves_neither_its_drive_nor_a_file() {
         assert!(!folder.path("p.toml").exists());
     }
 }
+
+/// After a kill its objects stay, and their names say what they were for.
+#[test]
+fn a_characterization_of_an_array_leaves_no_object_unless_it_is_killed() {
+    let array = Array::up(2, "256M");
+    let names = || array.csd(&["ls", "--all"]).expect(0, &[]).text();
+    // Ended while the first object is put, and while it is measured.
+    for (ended_by, kernels) in [
+        (Signal::TERM, "count,vector-add,array-merge"),
+        (Signal::INT, "count"),
+        (Signal::HUP, "count"),
+        (Signal::KILL, "count"),
+    ] {
+        let long = format!(
+            "characterize --array csd-array.toml --kernels {kernels} --size 16M --repeat 500"
+        );
+        let running = array.spawn(&long.split(' ').collect::<Vec<_>>(), Stdio::null());
+        wait_until("an object is there", || names().contains("characterize-"));
+        signal(running.child.id(), ended_by);
+        let done = finish(running);
+        if ended_by == Signal::KILL {
+            assert!(names().contains("characterize-"), "{}", names());
+        } else {
+            done.expect(1, &["interrupted"]);
+            assert_eq!(names(), "no objects\n", "{ended_by:?}");
+        }
+    }
+    let left = array.csd(&["ls", "characterize-", "--json"]).expect(0, &[]).json();
+    for object in left["result"]["objects"].as_array().unwrap() {
+        array.csd(&["rm", object["name"].as_str().unwrap()]).expect(0, &[]);
+    }
+    assert_eq!(names(), "no objects\n");
+}

@@ -59,7 +59,8 @@
 //!   made
 //! - [`soak`]: all of that under load
 //! - [`encode_in_drives`]: parity that drives compute
-//! - [`ended_commands`]: commands that are killed leave nothing running
+//! - [`ended_commands`]: commands that are killed leave nothing running; [`silences`]: drives that
+//!   do not answer while they are measured
 //! - [`concurrent_writers`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by a proxy
 
@@ -125,6 +126,7 @@ mod scrub;
 mod scrub_deep;
 mod scrub_pauses;
 mod secrets;
+mod silences;
 mod soak;
 mod strong_codes;
 mod support;

@@ -65,6 +65,20 @@ def on_file_system(csd: Path, place: str) -> None:
     """Check a drive on a file system."""
     with mounts.FILE_SYSTEMS[place]() as folder:
         keeps(csd, folder)
+        if "FUSE" in place:
+            chooses_epoll(csd, folder)
+
+
+def chooses_epoll(csd: Path, folder: Path) -> None:
+    """Check the back end of a drive on FUSE, and the warning if another one is asked for."""
+    for options, words in (
+        ("", "FUSE file system: epoll, not io_uring"),
+        (" --backend uring", "use --backend auto or epoll"),
+    ):
+        with Served(csd, folder / "other", f"--size 192M{options}") as drive:
+            drive.start()
+            if words not in drive.log():
+                raise Failed(f"the log has not {words!r}: {last(drive.log())}")
 
 
 def without_io_uring(csd: Path, error: int) -> None:

@@ -89,6 +89,11 @@ impl Lives {
         self.formatted = true;
     }
 
+    /// Says that no drive has formatted the disk.
+    pub fn is_blank(&mut self) {
+        self.formatted = false;
+    }
+
     pub fn draw(&self, below: u64) -> u64 {
         self.world.random_u64() % below
     }

@@ -38,7 +38,7 @@ use crate::{DRIVE, HOST, LIMIT, NQN};
 
 /// Most units of work between two yields: about a megabyte copied once, or 0.1 ms.
 const WORK_MAX: u64 = 5 << 18;
-const MEDIUM_BYTES: u64 = 3 << 30;
+pub(crate) const MEDIUM_BYTES: u64 = 3 << 30;
 const SPLIT: Split = Split { kv_percent: 97, reserve_percent: 5, block_bytes: 4096 };
 /// Longest step of the host, in virtual time.
 const COMMAND: Duration = Duration::from_secs(300);
@@ -80,15 +80,15 @@ impl Compiled for Any {
 type Served = Rc<RefCell<Option<Arc<Shared>>>>;
 
 /// A drive that scrubs, and the machine of its hosts.
-struct Lane {
-    world: World,
+pub(crate) struct Lane {
+    pub(crate) world: World,
     drive: MachineId,
     host: MachineId,
     shared: Served,
 }
 
 impl Lane {
-    fn new(scrub_bytes_per_s: u64) -> Self {
+    pub(crate) fn new(scrub_bytes_per_s: u64) -> Self {
         let world = World::new(3, WorldConfig::default());
         let (drive, host) = (world.machine("drive", DRIVE, 1), world.machine("host", HOST, 1));
         let shared = Served::default();
@@ -120,7 +120,7 @@ impl Lane {
     }
 
     /// Runs a step of the host, and some passes of the scrub behind it.
-    fn step<F: Future<Output = ()> + 'static>(
+    pub(crate) fn step<F: Future<Output = ()> + 'static>(
         &self,
         name: &str,
         main: impl Fn(Controller) -> F + 'static,
@@ -147,7 +147,8 @@ impl Lane {
         assert!(work <= WORK_MAX, "{name}: {work} units of work between two yields");
     }
 
-    fn scrub(&self) -> (u64, u64) {
+    /// Returns the bytes that scrubs have read, and the damage that they have met.
+    pub(crate) fn scrub(&self) -> (u64, u64) {
         let shared = self.shared.borrow();
         let shared = shared.as_ref().expect("it serves");
         let bytes = shared.services.scrub.bytes.load(Relaxed);
@@ -171,7 +172,7 @@ fn key(number: u8) -> [u8; 16] {
     [number; 16]
 }
 
-async fn store(kv: &Kv, key: &[u8], bytes: &[u8], options: u8) {
+pub(crate) async fn store(kv: &Kv, key: &[u8], bytes: &[u8], options: u8) {
     let pieces = bytes.chunks(1 << 17).map(Buffer::from_slice).collect();
     any(kv.store(&Key::new(key).unwrap(), pieces, options).await);
 }

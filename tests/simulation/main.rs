@@ -11,6 +11,7 @@ mod array;
 mod blocks;
 mod cached;
 mod checkpoints;
+mod crowded;
 mod damaged;
 mod failing;
 mod faults;

@@ -57,9 +57,11 @@ impl NativeArray {
         Ok(NativeObject { entry })
     }
 
-    fn list(&self, py: Python<'_>) -> PyResult<Vec<NativeObject>> {
+    /// Returns the objects, and the number of names that are damaged.
+    fn list(&self, py: Python<'_>) -> PyResult<(Vec<NativeObject>, usize)> {
         let listed = detached(py, || self.objects.list())?.map_err(fail)?;
-        Ok(listed.sealed.into_iter().map(|entry| NativeObject { entry }).collect())
+        let sealed = listed.sealed.into_iter().map(|entry| NativeObject { entry });
+        Ok((sealed.collect(), listed.damaged))
     }
 
     fn read<'py>(

@@ -45,6 +45,16 @@ def test_ranges_of_an_object_that_csd_has_put(fs, stored: Array, tmp_path: Path)
                 assert file.read(size) == bytes_[at : at + size]
 
 
+def test_a_damaged_name_is_left_out_with_a_warning(fs, stored: Array) -> None:
+    """It stops no other name, and does not go unseen."""
+    fs.pipe({"x": b"1", "y": b"2"})
+    for drive in tomllib.loads(stored.file.read_text())["drives"]:
+        with csdstore.connect(f"{drive['url']}?nsid=3") as kv:
+            kv.put_value(min(key for key in kv.keys_with(pieces=True) if key[0] == 1), bytes(40))
+    with pytest.warns(UserWarning, match="1 name is damaged and left out"):
+        assert len(fs.ls("")) == 1
+
+
 def test_other_bytes_than_those_stored_are_an_error(fs, stored: Array) -> None:
     """The drive finds nothing wrong: the other bytes have a checksum of their own."""
     content = os.urandom(100)

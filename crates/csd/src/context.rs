@@ -75,6 +75,11 @@ impl Context {
         }
     }
 
+    /// Returns the longest wait for an answer of a drive.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Returns the options with which this host connects.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
         let secrets = self.secrets()?;

@@ -11,6 +11,7 @@
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars
+//! - [`silences`] watches drives that are measured
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
@@ -61,6 +62,7 @@ mod run;
 mod runtime;
 mod scrub;
 mod secret;
+mod silences;
 mod table;
 mod target;
 mod tunnel;

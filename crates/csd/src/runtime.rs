@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use csd_reactor::{Class, spawn, stop_requested};
+use csd_reactor::{Class, Config, CoreId, Hosted, spawn, stop_requested, yield_now};
 
 use crate::report::Failure;
 
@@ -35,4 +37,32 @@ pub(crate) fn stop_flag() -> Rc<Cell<bool>> {
         asked.set(true);
     });
     stop
+}
+
+/// A flag for all threads, which is set when a signal asks the command to stop. From the first one
+/// on, a signal no longer ends the process by itself.
+pub(crate) struct Interrupt {
+    /// The flag.
+    pub(crate) asked: Arc<AtomicBool>,
+    // Waits for the signal.
+    _core: Hosted,
+}
+
+impl Interrupt {
+    /// Waits for signals from now on.
+    pub(crate) fn watch() -> Result<Self, Failure> {
+        let core = Hosted::start(&Config { spin_us: 0, ..runtime() }, 1).map_err(Failure::run)?;
+        let asked = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&asked);
+        let begun = core.door().call(CoreId(0), move || async move {
+            drop(spawn(Class::System, async move {
+                stop_requested().await;
+                set.store(true, Relaxed);
+            }));
+            // The task installs the handlers in its first poll.
+            yield_now().await;
+        });
+        begun.map_err(Failure::run)?;
+        Ok(Self { asked, _core: core })
+    }
 }

@@ -11,6 +11,7 @@
 //! - [`drive`]: assembly, per core
 //! - [`config`], `resources`, [`limits`]: options, resources and announced sizes
 //! - [`serve`](mod@serve), [`life`]: serving, start and stop
+//! - `backend_choice`: the reactor's back end for a medium
 //! - `describe`: identity and namespaces
 //! - `side`: the sides that connections come from
 //! - [`peers`]: drives that this drive may work with
@@ -20,6 +21,7 @@
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: events and counts
 
+mod backend_choice;
 pub mod compute;
 pub mod config;
 pub mod controller;
@@ -33,6 +35,7 @@ pub mod log;
 pub mod metrics;
 pub mod namespace;
 mod page_check;
+mod pass_bound;
 pub mod peers;
 mod resources;
 pub mod scrub;

@@ -13,11 +13,12 @@ use csd_kvlog::scrub::{Compared, Damage, Owner, Scrubber};
 use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{KEY_BYTES, List, Place};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
-use csd_reactor::{Buffer, Pacer, class, compute_fn, core_count};
+use csd_reactor::{Buffer, Pacer, class, compute_fn, core_count, random_u64};
 
 use crate::drive::{Core, Shared};
 use crate::log::Level;
 use crate::page_check::{Differing, Pages, compare};
+use crate::pass_bound::PassBound;
 use crate::services::runner::{self, Begun};
 
 /// Returns the part of a core in the drive's scrub, which logs damage; `None` if there is none.
@@ -38,36 +39,43 @@ pub async fn run(core: &Rc<Core>, bytes_per_s: u64, report: impl Fn(&Damage)) {
 }
 
 fn scrubber<R: Fn(&Damage)>(core: &Rc<Core>, report: R) -> Scrubber<PageLists<R>> {
-    core.kv.scrubber(PageLists { core: Rc::clone(core), report })
+    core.kv.scrubber(PageLists { core: Rc::clone(core), report, pass: PassBound::default() })
 }
 
 /// The page lists of blocks among a core's values.
 struct PageLists<R> {
     core: Rc<Core>,
     report: R,
+    pass: PassBound,
+}
+
+impl<R> PageLists<R> {
+    /// Returns the length of the block namespace in bytes.
+    fn block_bytes(&self) -> u64 {
+        self.core.block.blocks() * u64::from(self.core.block.block_bytes())
+    }
 }
 
 impl<R: Fn(&Damage)> Owner for PageLists<R> {
     type Checksums = (List, Place);
 
     /// Leaves out what no medium can have: bytes behind the last block, and bytes twice. So a list
-    /// takes no longer than all blocks, whatever it says.
+    /// takes no longer than all blocks, whatever it says, and [`PassBound`] bounds all lists.
     async fn checksums(&self, entry: &EntryKey, value: Buffer) -> Option<(List, Place)> {
         if !is_list(entry) || !List::is_likely(&value) {
             return None;
         }
-        let (cost_ns, end) = (
-            value.len() as u64 / 10,
-            self.core.block.blocks() * u64::from(self.core.block.block_bytes()),
-        );
+        let (cost_ns, end) = (value.len() as u64 / 10, self.block_bytes());
         let parsed = compute_fn(class(), cost_ns, move || {
             let mut list = List::parse(&value).ok()?;
             // Values are compared with the checksums of their records.
             let is_of_blocks = list.kind == LocationKind::BLOCKS && list.nsid == NSID_BLOCK;
             list.keep_apart(if is_of_blocks { end } else { 0 });
-            Some(list)
+            let bytes = list.pieces.iter().map(|piece| u64::from(piece.bytes)).sum();
+            Some((list, bytes))
         });
-        Some((parsed.await.ok().flatten()?, Place::default()))
+        let (list, bytes) = parsed.await.ok().flatten()?;
+        self.pass.takes(bytes, end, random_u64()).then(|| (list, Place::default()))
     }
 
     async fn compare(&self, (list, place): &mut (List, Place)) -> Option<Compared> {
@@ -81,6 +89,13 @@ impl<R: Fn(&Damage)> Owner for PageLists<R> {
         };
         let differs_at = first.map(|page| piece.start + page * u64::from(list.page_bytes));
         Some(Compared { bytes: piece.bytes.into(), differs_at })
+    }
+
+    fn pass_ended(&self) {
+        let Some(left) = self.pass.end() else { return };
+        let fields = [("lists", left.lists.to_string()), ("bytes", left.bytes.to_string())];
+        let log = self.core.shared.log();
+        log.write_rated(Level::Info, "page lists left for later passes", &fields);
     }
 
     fn report(&self, damage: &Damage) {

@@ -11,6 +11,7 @@ use csd_reactor::{
     Class, CoreId, Endpoint, JoinHandle, Listener, spawn, stop_requested, yield_now,
 };
 
+use crate::backend_choice;
 use crate::config::Config;
 use crate::drive::open;
 use crate::error::Error;
@@ -168,7 +169,7 @@ pub fn serve_with(
     ready: impl FnOnce(&Started) + Send + 'static,
 ) -> Result<(), Error> {
     let runtime = csd_reactor::Config {
-        backend: config.backend,
+        backend: backend_choice::choose(config.backend, &config.media, &config.log),
         cores: config.cores.max(1),
         spin_us: config.spin_us,
         name: "drive".into(),

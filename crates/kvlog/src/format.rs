@@ -234,17 +234,28 @@ impl Superblock {
 /// Formats a new medium: both copies of the superblock, durable when this returns.
 ///
 /// # Errors
-/// As [`Superblock::plan`], or when the medium fails.
+/// As [`Superblock::plan`], or when the medium fails. It then begins with zeros again, or is a
+/// drive's, so that the next start has a medium that it knows.
 pub async fn format(media: &Media, split: &Split) -> Result<Superblock, Error> {
     let mut uuid = [0; 16];
     random_bytes(&mut uuid);
     let block = Superblock::plan(media.bytes(), split, uuid)?;
+    let written = write_copies(media, &block).await;
+    if written.is_err() && open(media).await.is_err() {
+        // A part of the second copy would be taken for data of someone else. If it cannot be
+        // removed either, the first error is the one to report.
+        let _left = media.zero(COPY_OFFSET, PAGE_BYTES).await;
+    }
+    written.map(|()| block)
+}
+
+async fn write_copies(media: &Media, block: &Superblock) -> Result<(), Error> {
     for offset in [COPY_OFFSET, 0] {
         let (result, _) = media.write(offset, vec![Buffer::from_slice(block.as_bytes())]).await;
         result?;
         media.sync().await?;
     }
-    Ok(block)
+    Ok(())
 }
 
 /// Sets the features that a program must know to read the medium, durably.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, worked};
 
 use crate::checkpoint::{Checkpoint, ENTRY_BYTES_MAX, Listing};
 use crate::hint::SHORT_GROUP_BYTES;
@@ -21,6 +21,8 @@ use crate::shard::{Append, Change, Location};
 const GROUP_BYTES: u64 = 8 << 20;
 /// A group takes no more records when it has reached this many buffers.
 const BUFFERS_MAX: usize = 144;
+/// A group takes no more records when so many bytes of it have been copied, which is done at once.
+const COPIED_BYTES: u64 = 1 << 20;
 /// Records up to this size are copied, longer values are written where they are.
 const COPIED_BYTES_MAX: usize = 8 << 10;
 /// Size of the buffers that short records share.
@@ -54,6 +56,8 @@ pub(crate) struct Group {
     segment_bytes: u64,
     unit: u64,
     has_checkpoints: bool,
+    // Bytes of records that were copied.
+    copied: u64,
     buffers: Vec<Buffer>,
 }
 
@@ -81,6 +85,7 @@ impl Group {
             segment_bytes: segments.segment_bytes,
             unit: segments.group_unit(),
             has_checkpoints: segments.has_checkpoints(),
+            copied: 0,
             buffers: Vec::new(),
         };
         group.shared(page.len()).copy_from_slice(page);
@@ -101,7 +106,9 @@ impl Group {
 
     /// Returns true when it takes no more records.
     pub(crate) fn is_full(&self) -> bool {
-        self.end - self.start >= GROUP_BYTES || self.buffers.len() >= BUFFERS_MAX
+        self.end - self.start >= GROUP_BYTES
+            || self.copied >= COPIED_BYTES
+            || self.buffers.len() >= BUFFERS_MAX
     }
 
     /// Returns true when one more record fits the segment, with the final checkpoint behind it.
@@ -179,6 +186,8 @@ impl Group {
             self.shared(padding).fill(0);
             return;
         }
+        self.copied += footprint as u64;
+        worked(footprint as u64);
         let record = self.shared(footprint);
         let (head, mut rest) = record.split_at_mut(RecordHeader::SIZE);
         head.copy_from_slice(header.as_bytes());

@@ -73,6 +73,9 @@ pub trait Owner {
     /// Compares the next piece with its checksums; `None` behind the last piece.
     fn compare(&self, checksums: &mut Self::Checksums) -> impl Future<Output = Option<Compared>>;
 
+    /// Notes that a pass has met every value once.
+    fn pass_ended(&self);
+
     /// Takes the report of damage, in every pass again.
     fn report(&self, damage: &Damage);
 }
@@ -219,6 +222,7 @@ impl<O: Owner> Scrubber<O> {
 
     /// Waits between two passes.
     async fn pause(&mut self) {
+        self.owner.pass_ended();
         sleep(PASS_PAUSE).await;
         self.shards_left = rotated(self.shards.own().cloned(), self.begin);
     }

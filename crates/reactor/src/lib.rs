@@ -81,7 +81,7 @@ pub use core::{
 pub use csd_buffer::{ALIGNMENT, Buffer, ITEM, work, worked};
 pub use door::{Completions, Door, Hosted, Pending, Unanswered, interruptible};
 pub use endpoint::Endpoint;
-pub use file::{DirectAlignment, File, FileOptions};
+pub use file::{DirectAlignment, File, FileOptions, is_on_fuse};
 pub use instant::Instant;
 pub use join::{join, race};
 pub use line_writer::LineWriter;

@@ -231,25 +231,15 @@ mod tests {
 
     fn entry(placement: Placement) -> Entry {
         Entry {
-            name: "x".to_owned(),
-            id: ObjectId([0x81; 12]),
-            writer: [0; 16],
             epoch: 1,
-            state: State::Sealed,
             element: ElementType::I32,
             shape: vec![20 << 18],
             chunk_bytes: 1 << 20,
             bytes: (39 << 20) + 400,
             offset: 1,
-            whole: false,
-            parts: None,
             members: [4, 2].map(DriveIndex::new).to_vec(),
             placement,
-            digest: [0; 32],
-            sums: Vec::new(),
-            survives: 0,
-            protection: None,
-            copy: None,
+            ..Entry::empty("x", ObjectId([0x81; 12]), State::Sealed)
         }
     }
 

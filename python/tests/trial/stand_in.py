@@ -1,7 +1,8 @@
 """Stands in for the ``csd`` program: serves and answers as a paced drive would, without waiting.
 
 A test copies it into a folder of its own. Files there are the test's wishes: ``broken`` drives do
-not serve, answers ``differ``, runs ``hang``. It writes the process ids of its drives to ``drives``.
+not serve, answers ``differ``, runs ``hang``, a drive is ``silent``. It writes the process ids of
+its drives to ``drives``.
 """
 
 import json
@@ -33,9 +34,11 @@ def after(option: str) -> str:
     return WORDS[WORDS.index(option) + 1]
 
 
-def answer(**result: object) -> None:
-    """Print a result as the program does."""
-    print(json.dumps({"schema": 1, "command": "", "result": result, "warnings": []}))
+def answer(warnings: tuple[str, ...] = (), **result: object) -> None:
+    """Print a result as the program does, and end as it does after a warning."""
+    print(json.dumps({"schema": 1, "command": "", "result": result, "warnings": warnings}))
+    if warnings:
+        sys.exit(4)
 
 
 def serve() -> None:
@@ -59,7 +62,7 @@ def characterize(read_Bps: int) -> None:
         for cores in after("--cores").split(","):
             text += HOST.format(kernel=kernel, cores=cores, size=size, load_s=size / read_Bps)
     Path(after("--output")).write_text(text, encoding="utf-8")
-    answer()
+    answer(("drive d0 did not answer",) if (HERE / "silent").exists() else ())
 
 
 def run(drives: int, pace: dict[str, Any], read_Bps: int) -> None:

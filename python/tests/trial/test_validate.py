@@ -76,6 +76,13 @@ def test_a_plan_and_its_measurement_agree(stand_in: Path, tmp_path: Path) -> Non
     assert all_is_gone(stand_in)
 
 
+def test_a_drive_that_was_silent_is_said(stand_in: Path) -> None:
+    (stand_in.parent / "silent").touch()
+    result = run(stand_in, "--short", "--kernel", "count", "--json")
+    assert result.exit_code == 0, result.output
+    assert "csd characterize: drive d0 did not answer" in json.loads(result.stdout)["warnings"]
+
+
 def test_the_short_form_says_that_its_times_say_nothing(stand_in: Path) -> None:
     result = run(stand_in, "--short", "--kernel", "count")
     assert result.exit_code == 0, result.output

@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use csd_kernels::ElementType;
 use csd_reactor::random_u64;
 use csd_store::array::{Array, DriveIndex};
-use csd_store::catalogue::{Entry, ObjectId, Placement, State};
+use csd_store::catalogue::{Entry, ObjectId, State};
 use csd_store::error::ProtectionError;
 use csd_store::object::{self, Error, Limits};
 
@@ -29,25 +28,11 @@ pub fn on_some(array: &Array) -> Option<Entry> {
 /// Returns an object on these drives, to which a new one is aligned.
 pub fn aligned(members: Vec<DriveIndex>) -> Entry {
     Entry {
-        name: "some drives".to_owned(),
-        id: ObjectId::from_random([0; 12]),
-        writer: [0; 16],
         epoch: 1,
-        state: State::Sealed,
-        element: ElementType::Bytes,
         shape: vec![0],
         chunk_bytes: u32::try_from(CHUNK_BYTES).unwrap(),
-        bytes: 0,
-        offset: 0,
-        whole: false,
-        parts: None,
         members,
-        placement: Placement::Kv,
-        digest: [0; 32],
-        sums: Vec::new(),
-        survives: 0,
-        protection: None,
-        copy: None,
+        ..Entry::empty("some drives", ObjectId::from_random([0; 12]), State::Sealed)
     }
 }
 

@@ -2,6 +2,8 @@
 //! repeat what failed, and go on. Then the drive is stopped, killed or loses its power. The next
 //! start serves everything acknowledged, its figures are right, and the check finds nothing.
 
+mod every;
+mod formatting;
 mod kinds;
 mod work;
 
@@ -99,13 +101,13 @@ impl Base {
 
     /// Runs the life without a fault; returns the kinds of its accesses, each with the numbers of
     /// those of that kind.
-    fn kinds(&self) -> BTreeMap<Kind, Vec<usize>> {
+    fn kinds(&self, bursts: u64) -> BTreeMap<Kind, Vec<usize>> {
         let (mut lives, faulty) = self.lives();
         let known = Rc::new(RefCell::new(self.known.clone()));
         let medium = Arc::clone(&faulty);
         let lived = lives.live(move |core| async move {
             let started = medium.begun().len();
-            work(&core, BURSTS, &known, &Rc::default()).await;
+            work(&core, bursts, &known, &Rc::default()).await;
             let worked = medium.begun().len();
             drain(&core.shared, Duration::from_secs(10)).await.expect("stopped");
             (started, worked)
@@ -129,14 +131,15 @@ impl Base {
     }
 
     /// Lives with one fault, ends so, and starts twice more.
-    fn run(&self, number: usize, fault: Fault, end: End, met: &mut Met) -> Result<(), String> {
+    fn run(&self, case: Case, met: &mut Met) -> Result<(), String> {
+        let Case { number, fault, end, bursts } = case;
         let (mut lives, faulty) = self.lives();
         faulty.fail_once(number, fault);
         let known = Rc::new(RefCell::new(self.known.clone()));
         let failed: Rc<RefCell<u64>> = Rc::default();
         let (in_work, failures) = (Rc::clone(&known), Rc::clone(&failed));
         let lived = lives.live(move |core| async move {
-            work(&core, BURSTS, &in_work, &failures).await;
+            work(&core, bursts, &in_work, &failures).await;
             let segments = &core.shared.segments;
             let is_read_only = core.shared.media().is_read_only();
             if !is_read_only {
@@ -189,6 +192,25 @@ impl Base {
     }
 }
 
+/// A life with a fault.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    /// Number of the access that fails.
+    number: usize,
+    fault: Fault,
+    end: End,
+    /// Bursts of work.
+    bursts: u64,
+}
+
+/// Returns a fault of an operation, another one in each turn.
+fn fault_of(operation: Operation, turn: usize) -> Fault {
+    match operation {
+        Operation::Write => [Fault::Io, Fault::Full, Fault::Short, Fault::Whole][turn % 4],
+        _ => Fault::Io,
+    }
+}
+
 /// Prints the fault that a panic followed.
 struct Told(String);
 
@@ -203,17 +225,14 @@ impl Drop for Told {
 /// Fails one access of each kind, another one in each seed.
 fn run(seed: u64) -> Met {
     let (base, mut met) = (Base::new(seed), Met::default());
-    for (index, (kind, numbers)) in (seed..).zip(base.kinds()) {
+    for (index, (kind, numbers)) in (seed..).zip(base.kinds(BURSTS)) {
         let turn = usize::try_from(index).unwrap();
         // Spread over all of the kind as seeds go on.
         let number = numbers[turn.wrapping_mul(0x9E37_79B1) % numbers.len()];
-        let fault = match kind.operation {
-            Operation::Write => [Fault::Io, Fault::Full, Fault::Short, Fault::Whole][turn % 4],
-            _ => Fault::Io,
-        };
+        let fault = fault_of(kind.operation, turn);
         let end = [End::Stop, End::Kill, End::Stop, End::PowerCut][turn / 4 % 4];
         let told = Told(format!("access {number} ({kind}) fails with {fault:?}, then {end:?}"));
-        if let Err(text) = base.run(number, fault, end, &mut met) {
+        if let Err(text) = base.run(Case { number, fault, end, bursts: BURSTS }, &mut met) {
             panic!("{text}");
         }
         drop(told);

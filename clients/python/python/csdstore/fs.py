@@ -6,6 +6,7 @@ may have slashes; a folder is there while a name begins with it.
 
 import os
 import tempfile
+import warnings
 from datetime import UTC, datetime
 from typing import Any
 
@@ -149,7 +150,7 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         """Remove objects; a folder is gone with the last object in it."""
         found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        objects = {one.name for one in self._native.list()}
+        objects = {one.name for one in self._all()}
         if not recursive:
             # Raises the error of a folder, or of a name that is missing.
             for other in (name for name in found if name not in objects):
@@ -187,7 +188,16 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _below(self, path: str) -> list[NativeObject]:
         """Return the objects whose names begin with a folder's."""
         prefix = f"{path}/" if path else ""
-        return [one for one in self._native.list() if one.name.startswith(prefix)]
+        return [one for one in self._all() if one.name.startswith(prefix)]
+
+    def _all(self) -> list[NativeObject]:
+        """Return all objects; warn of names that are damaged, which may be objects, too."""
+        objects, damaged = self._native.list()
+        if damaged:
+            names = "1 name is" if damaged == 1 else f"{damaged} names are"
+            said = f"{names} damaged and left out: `csd ls` tells which, and what to do"
+            warnings.warn(said, stacklevel=3)
+        return objects
 
 
 class ArrayFile(AbstractBufferedFile):  # type: ignore[misc]

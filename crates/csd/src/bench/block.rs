@@ -8,7 +8,7 @@ use csd_bench::wire::Target;
 use csd_initiator::{Address, NamespaceKind};
 use serde_json::json;
 
-use super::{LAUNCH, failure, measured, report};
+use super::{LAUNCH, failure, report, watched};
 use crate::cli::bench::Block;
 use crate::context::Context;
 use crate::query::query;
@@ -31,7 +31,9 @@ pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failur
     };
     let run_s = plan.run.as_secs_f64();
     let machine = record::machine();
-    let outcome = measured(context, move |stop, progress| block::measure(&plan, stop, progress))?;
+    let outcome = watched(context, url.as_deref(), move |stop, progress| {
+        block::measure(&plan, stop, progress)
+    })?;
     let mut settings = json!({ "machine": machine, "pairs": pairs, "run_s": run_s });
     let drive = match url {
         Some(url) => format!("drive {url}"),
@@ -76,6 +78,7 @@ fn existing(url: &str, write: bool, context: &Context) -> Result<Subject, Failur
         nsid,
         block_bytes,
         in_capsule_bytes,
+        answer_within: context.timeout(),
         may_write: write,
     };
     Ok(Subject::Existing { target, bytes, transfer_bytes_max })

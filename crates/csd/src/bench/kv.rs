@@ -8,7 +8,7 @@ use csd_bench::serve::Options;
 use csd_client::{Address, Settings};
 use serde_json::json;
 
-use super::{LAUNCH, failure, measured, report};
+use super::{LAUNCH, failure, report, watched};
 use crate::cli::bench::KvBench;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -25,7 +25,9 @@ pub(super) fn kv(options: &KvBench, context: &Context) -> Result<Report, Failure
     let plan = plan(options, context)?;
     let asked = plan.clone();
     let machine = record::machine();
-    let outcome = measured(context, move |stop, progress| kv::measure(&asked, stop, progress))?;
+    let outcome = watched(context, options.url.as_deref(), move |stop, progress| {
+        kv::measure(&asked, stop, progress)
+    })?;
     let KvBench { pairs, media, threads, depth, started, url, write, .. } = options;
     let keys = plan.keys;
     let mut settings = json!({

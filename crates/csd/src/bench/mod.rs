@@ -14,6 +14,7 @@ use csd_bench::record::Record;
 use csd_bench::report::{Describe, Outcome};
 use csd_bench::serve::{self, Launch};
 use csd_bench::{Error, cpus};
+use csd_initiator::Address;
 use csd_reactor::{Class, block_on, compute_long, spawn, stop_requested};
 use serde_json::Value;
 
@@ -22,6 +23,7 @@ use crate::context::Context;
 use crate::progress::Steps;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
+use crate::silences::Silences;
 
 /// Words that start a server of a measurement.
 const LAUNCH: Launch = Launch(&["bench", "serve"]);
@@ -59,6 +61,25 @@ fn measured<T: Send + 'static>(
         compute_long(0, move || measure(&stop, &progress)).await
     });
     done.map_err(Failure::run)?.map_err(Failure::run)?.map_err(failure)
+}
+
+/// Does [`measured`], and watches the drive of a URL: figures that contain a time in which it was
+/// silent are not valid.
+fn watched<R: Send + 'static>(
+    context: &Context,
+    url: Option<&str>,
+    measure: impl FnOnce(&Stop, &dyn Fn(Step<'_>)) -> Result<Outcome<R>, Error> + Send + 'static,
+) -> Result<Outcome<R>, Failure> {
+    let Some(url) = url else { return measured(context, measure) };
+    let address: Address = url.parse().map_err(Failure::usage)?;
+    let silences = Silences::watch(vec![(url.to_owned(), address)], &context.options()?)?;
+    let mut outcome = measured(context, measure)?;
+    let silences = silences.end()?;
+    if !silences.is_empty() {
+        outcome.valid = false;
+        outcome.validity = format!("NOT VALID: {}", silences.join("; "));
+    }
+    Ok(outcome)
 }
 
 /// Records the rows of pairs, and reports them under the line `conditions`. `settings` are the

@@ -27,6 +27,7 @@ use crate::context::Context;
 use crate::progress::Steps;
 use crate::report::{Class, Failure, Report};
 use crate::runtime::runtime;
+use crate::silences::Silences;
 use intake::HostIngest;
 use target::Target;
 
@@ -61,14 +62,19 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
         repeat: options.repeat.into(),
         overloads: overloads(options, context)?,
         meter: energies.meter.clone(),
+        interrupted: target.interrupted(),
     };
+    let silences = Silences::watch(target.named(), &measured.connection)?;
     let bar = Steps::new(context);
     let mut found = characterize::characterize(&measured, &|step| bar.show(step))?;
     drop(bar);
     warnings.extend(found.warnings.iter().cloned());
     let ingest = HostIngest::measure(options, &target, &measured, &found, context)?;
+    let silences = silences.end()?;
     let merged = found.merge();
-    let machine = machine_and_devices::machine(options, &target, merged, &ingest, &energies);
+    let mut machine = machine_and_devices::machine(options, &target, merged, &ingest, &energies);
+    machine.note =
+        Some(machine.note.iter().chain(&silences).cloned().collect::<Vec<_>>().join("; "));
     target.end()?;
     let profile = build_profile(&found, &machine);
     write(&profile, &options.output)?;
@@ -84,7 +90,9 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
         "intake": ingest.json(),
         "energy": energies.words,
     });
-    Ok(Report { warnings, ..Report::new(text, result) })
+    let mut report = Report { warnings, ..Report::new(text, result) };
+    silences.into_iter().for_each(|silence| report.warn(silence));
+    Ok(report)
 }
 
 /// Returns the numbers of cores to measure with.

@@ -1,11 +1,14 @@
 //! Working sets on an array: an object for each kernel and size, removed afterwards.
 //!
 //! Objects are stored as blocks. Every drive holds a whole working set; the sets are equal.
-//! Invariant: dropping the value removes the objects. After an interrupt they remain; `csd ls`
-//! shows them and `csd rm` removes them.
+//! Invariant: dropping the value removes the objects, also after a signal, which ends the
+//! measurement before its next step. Only if the process is killed they remain: their names begin
+//! with [`PREFIX`], `csd ls` shows them and `csd rm` removes them.
 
 use std::io::{self, Read};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_kernels::kernel::{Kernel, Sample};
 use csd_measure::characterize::region::{PIECE_BYTES, Region};
@@ -19,8 +22,11 @@ use csd_store::source::Source;
 use crate::array::lock::Writers;
 use crate::context::{Context, with_plan};
 use crate::report::Failure;
-use crate::runtime::random;
+use crate::runtime::{Interrupt, random};
 use crate::units::hex;
+
+/// Beginning of the names of all such objects.
+const PREFIX: &str = "characterize-";
 
 /// A drive and its working sets.
 pub(super) struct OnDrive {
@@ -40,6 +46,7 @@ pub(super) struct Objects {
     plan: Plan,
     connection: csd_initiator::Options,
     names: Vec<String>,
+    interrupt: Interrupt,
     // Prevents adding drives while objects are written and removed.
     _writers: Writers,
 }
@@ -55,6 +62,8 @@ impl Objects {
         let file = ArrayFile::load(context.array_path())?;
         let plan = Plan::new(&file);
         let id = hex(&random::<4>()?);
+        // Before there is an object to remove.
+        let interrupt = Interrupt::watch()?;
         let (connection, names) = (context.options()?, Vec::new());
         let look = async |array: &Array| {
             array.require_majority().map_err(Failure::from)?;
@@ -66,10 +75,10 @@ impl Objects {
             Ok((array.drives().map(drive).collect(), array.down()))
         };
         let (drives, down) = with_plan(&plan, connection.clone(), look)?;
-        let mut objects = Self { drives, down, plan, connection, names, _writers };
+        let mut objects = Self { drives, down, plan, connection, names, interrupt, _writers };
         for &kernel in kernels {
             for &bytes in sizes {
-                let name = format!("characterize-{id}/{}-{}K", kernel.name(), bytes >> 10);
+                let name = format!("{PREFIX}{id}/{}-{}K", kernel.name(), bytes >> 10);
                 objects.one(kernel, bytes, name)?;
             }
         }
@@ -83,10 +92,11 @@ impl Objects {
         name: String,
     ) -> Result<(), Failure> {
         self.names.push(name.clone());
+        let interrupted = self.interrupted();
         let on_drives =
             with_plan(&self.plan, self.connection.clone(), async move |array: &Array| {
                 let members = array.drives().count() as u64;
-                let reader = WorkingSetReader::new(kernel.sample(), bytes, members);
+                let reader = WorkingSetReader::new(kernel.sample(), bytes, members, interrupted);
                 let chunk_bytes = Some(reader.chunk_bytes);
                 let source = Source::raw(&name, Box::new(reader), ElementType::Bytes);
                 let options = PutOptions {
@@ -119,6 +129,11 @@ impl Objects {
             drive.regions.push((kernel.name(), bytes, region));
         }
         Ok(())
+    }
+
+    /// Returns the flag that a signal sets.
+    pub(super) fn interrupted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt.asked)
     }
 
     /// Removes the objects.
@@ -160,12 +175,15 @@ struct WorkingSetReader {
     piece: Vec<u8>,
     chunk: Option<u64>,
     at: u64,
+    /// Ends the reading.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl WorkingSetReader {
-    fn new(sample: Sample, bytes: u64, members: u64) -> Self {
+    fn new(sample: Sample, bytes: u64, members: u64, interrupted: Arc<AtomicBool>) -> Self {
         let chunk_bytes = PIECE_BYTES.min(1 << bytes.trailing_zeros());
-        Self { sample, bytes, members, chunk_bytes, piece: Vec::new(), chunk: None, at: 0 }
+        let (piece, chunk, at) = (Vec::new(), None, 0);
+        Self { sample, bytes, members, chunk_bytes, piece, chunk, at, interrupted }
     }
 }
 
@@ -176,6 +194,9 @@ impl Read for WorkingSetReader {
         }
         let chunk = self.at / self.chunk_bytes;
         if self.chunk != Some(chunk) {
+            if self.interrupted.load(Relaxed) {
+                return Err(io::Error::other("interrupted"));
+            }
             // Chunk k of the object is chunk k / members of its member's set.
             let start = chunk / self.members * self.chunk_bytes;
             self.piece.resize(usize::try_from(self.chunk_bytes).expect("at most a MiB"), 0);
@@ -205,7 +226,8 @@ mod tests {
             let mut whole = vec![0; usize::try_from(bytes).unwrap()];
             sample().fill_set(bytes, 0, &mut whole);
             let mut bytes_read = Vec::new();
-            WorkingSetReader::new(sample(), bytes, members).read_to_end(&mut bytes_read).unwrap();
+            let mut reader = WorkingSetReader::new(sample(), bytes, members, Arc::default());
+            reader.read_to_end(&mut bytes_read).unwrap();
             let chunk_bytes = (1 << 20).min(1 << bytes.trailing_zeros());
             let chunks: Vec<&[u8]> = bytes_read.chunks(chunk_bytes).collect();
             let members = usize::try_from(members).unwrap();

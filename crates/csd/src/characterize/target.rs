@@ -2,6 +2,9 @@
 //!
 //! Invariant: dropping the value stops the started drive and removes the objects.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
 use csd_measure::characterize::region::Region;
@@ -70,6 +73,27 @@ impl Target {
             target.drives.push(Surveyed { name, url, address, survey, regions });
         }
         Ok(target)
+    }
+
+    /// Returns the drives with the names that people know them by.
+    pub(super) fn named(&self) -> Vec<(String, Address)> {
+        let named = |drive: &Surveyed| {
+            let name = match &drive.name[..] {
+                "" => drive.url.clone(),
+                name => format!("{name} ({})", drive.url),
+            };
+            (name, drive.address.clone())
+        };
+        self.drives.iter().map(named).collect()
+    }
+
+    /// Returns the flag that ends the measurement: set by a signal if there are objects to remove.
+    /// Otherwise a signal ends the process, and a drive that it started with it.
+    pub(super) fn interrupted(&self) -> Arc<AtomicBool> {
+        match &self.kind {
+            Kind::Array(objects) => objects.interrupted(),
+            Kind::Started(_) | Kind::Named { .. } => Arc::default(),
+        }
     }
 
     /// Returns true if the drives may be overwritten.

@@ -69,7 +69,8 @@ pub(crate) struct Cli {
     /// Longest wait for an answer of a drive, seconds
     ///
     /// A drive whose machine accepts no connection within 5 s is down. A read for which a drive is
-    /// needed tries it a second time, and waits as long again.
+    /// needed tries it a second time, and waits as long again. A measurement waits, too, and says
+    /// which drive was silent: its figures contain that time.
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", default_value = "30")]
     #[arg(value_parser = parse_timeout)]
     pub(crate) timeout: Duration,

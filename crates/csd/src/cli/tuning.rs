@@ -42,7 +42,8 @@ pub(crate) struct Tuning {
     /// Number of cores that serve
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
     pub(crate) cores: u16,
-    /// I/O backend; `auto` takes io_uring where the kernel allows it, else epoll
+    /// I/O backend; `auto` takes io_uring where the kernel allows it and the medium is on no FUSE
+    /// file system, else epoll
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
     /// Size of a logical block: 512 or 4096 bytes

@@ -10,9 +10,12 @@ use std::ops::Range;
 
 use csd_kernels::program::SplitRule;
 use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData};
+use csd_reactor::{ITEM, worked};
 
 /// Smallest number of bytes of a stream that is worth a part.
 const PART_BYTES_MIN: u64 = 64 << 10;
+/// Most tries to find a byte at which all streams may be split.
+const ROUNDS_MAX: usize = 64;
 
 /// One core's part.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,13 +79,16 @@ pub(super) fn cut(
         }
     }
     let count = cores.min(whole / PART_BYTES_MIN);
+    let uncut = uncut(execution, rule, lengths);
     let mut ends: Vec<u64> = (1..count)
-        .map(|part| floor(execution, rule, lengths, step_bytes, whole / count * part))
+        .map(|part| floor(&uncut, step_bytes, whole / count * part))
         .filter(|end| *end > 0)
         .collect();
     ends.dedup();
     ends.push(whole);
     let rest_bytes: u64 = (rule.split_streams..rule.streams).map(stream_bytes).sum();
+    // What all parts have: the lists are long, and each part has its own.
+    let common = Execution { sources: Vec::new(), digests: None, cores: 1, ..execution.clone() };
     let mut start = 0;
     let parts = ends.into_iter().map(|end| {
         let bytes = std::mem::replace(&mut start, end)..end;
@@ -91,7 +97,7 @@ pub(super) fn cut(
         let (sources, digests) =
             piece(execution, rule.split_streams, lengths, covered, block_bytes)?;
         let output = output(execution.output, rule, &bytes)?;
-        let execution = Execution { sources, digests, output, cores: 1, ..execution.clone() };
+        let execution = Execution { sources, digests, output, ..common.clone() };
         Some(Part { execution, bytes, used_bytes })
     });
     parts.collect::<Option<Vec<_>>>().filter(|parts| parts.len() > 1)
@@ -122,40 +128,42 @@ fn common_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-/// Returns the last byte up to `bytes` at which the split streams may be split without splitting a
-/// value, or blocks that one digest covers.
-fn floor(
-    execution: &Execution,
-    rule: &SplitRule,
-    lengths: &Lengths,
-    step_bytes: u64,
-    mut bytes: u64,
-) -> u64 {
-    loop {
+/// Returns the values, and blocks that one digest covers, of each stream that is split, in order:
+/// no part ends within one.
+fn uncut(execution: &Execution, rule: &SplitRule, lengths: &Lengths) -> Vec<Vec<Range<u64>>> {
+    let mut uncut = vec![Vec::new(); rule.split_streams];
+    for (mut start, source, lengths) in placed(execution, lengths) {
+        let has_ends = match source.data {
+            SourceData::KvChunks { .. } => true,
+            SourceData::Blocks { .. } => execution.unit_of(source).is_some(),
+            _ => false,
+        };
+        let of_stream = uncut.get_mut(usize::from(source.stream));
+        let Some(of_stream) = of_stream.filter(|_| has_ends) else { continue };
+        for length in lengths {
+            of_stream.push(start..start + length);
+            start += length;
+        }
+    }
+    uncut
+}
+
+/// Returns the last byte up to `bytes` at which the split streams may be split, and 0 if it is not
+/// found soon: steps and values of many lengths need not meet before the beginning.
+fn floor(uncut: &[Vec<Range<u64>>], step_bytes: u64, mut bytes: u64) -> u64 {
+    for _ in 0..ROUNDS_MAX {
+        worked(uncut.len() as u64 * ITEM);
         let before = bytes;
         bytes -= bytes % step_bytes;
-        for (start, source, lengths) in placed(execution, lengths) {
-            let is_cut = usize::from(source.stream) < rule.split_streams;
-            let has_ends = match source.data {
-                SourceData::KvChunks { .. } => true,
-                SourceData::Blocks { .. } => execution.unit_of(source).is_some(),
-                _ => false,
-            };
-            if !is_cut || !has_ends {
-                continue;
-            }
-            let mut start = start;
-            for length in lengths {
-                if start < bytes && bytes < start + length {
-                    bytes = start;
-                }
-                start += length;
-            }
+        for whole in uncut {
+            let at = whole.partition_point(|range| range.end <= bytes);
+            bytes = whole.get(at).map_or(bytes, |range| range.start.min(bytes));
         }
         if bytes == before {
             return bytes;
         }
     }
+    0
 }
 
 /// Returns every source, its first byte in its stream, and its lengths.
@@ -165,6 +173,7 @@ fn placed<'a>(
 ) -> impl Iterator<Item = (u64, &'a Source, &'a Vec<u64>)> {
     let mut starts = [0; u8::MAX as usize + 1];
     execution.sources.iter().zip(lengths).map(move |(source, lengths)| {
+        worked(ITEM + lengths.len() as u64);
         let start = &mut starts[usize::from(source.stream)];
         let begun = *start;
         *start += lengths.iter().sum::<u64>();

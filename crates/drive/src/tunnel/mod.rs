@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use csd_nvme::status::Status;
 use csd_nvme::vendor::tunnel::{LogEntry, fitting};
-use csd_reactor::timeout;
+use csd_reactor::{timeout, worked};
 
 use crate::controller::Association;
 use crate::side::Side;
@@ -359,6 +359,8 @@ fn take_front(queue: &mut VecDeque<Vec<u8>>, room: usize) -> Vec<u8> {
     let mut taken = Vec::new();
     while let Some(list) = queue.pop_front() {
         let fits = fitting(&list, room - taken.len());
+        // Looked at, and copied.
+        worked(2 * list.len() as u64);
         if taken.is_empty() && fits == list.len() {
             taken = list;
             continue;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use csd_reactor::{Buffer, DirectAlignment, File, FileOptions};
+use csd_reactor::{Buffer, DirectAlignment, File, FileOptions, yield_now};
 
 use super::reserve::{OnZeros, reserve};
 use super::{Failures, HEAD_BYTES, PAGE_BYTES, Returned};
@@ -285,7 +285,8 @@ impl FileMedia {
                     // Part of a block. The drive is opened so that this does not happen.
                     return (Err(MediaError::OutOfRange), buffers);
                 }
-                (self.file.write_vectored_at(offset, bounced(&buffers, total)).await.0, buffers)
+                let pieces = bounced(&buffers, total).await;
+                (self.file.write_vectored_at(offset, pieces).await.0, buffers)
             }
             _ => self.file.write_vectored_at(offset, buffers).await,
         };
@@ -356,12 +357,11 @@ fn cover(alignment: DirectAlignment, offset: u64, wanted: Buffer) -> (usize, Buf
     (skip, Buffer::with_room(wanted.headroom(), length, wanted.tailroom()))
 }
 
-/// Copies the bytes to aligned pieces.
-fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
+/// Copies the bytes to aligned pieces, and yields to other tasks after each.
+async fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
     let mut pieces = Vec::with_capacity(total.div_ceil(BOUNCE_BYTES));
     let mut sources = buffers.iter();
-    let mut rest: &[u8] = &[];
-    let mut left = total;
+    let (mut rest, mut left): (&[u8], usize) = (&[], total);
     while left > 0 {
         let mut piece = Buffer::with_room(0, left.min(BOUNCE_BYTES), 0);
         let mut filled = 0;
@@ -378,6 +378,9 @@ fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
         }
         left -= piece.len();
         pieces.push(piece);
+        if left > 0 {
+            yield_now().await;
+        }
     }
     pieces
 }

@@ -55,9 +55,12 @@ impl Bench<'_> {
         (2 * cells + overloads.len()) * (repeat + 1)
     }
 
-    fn step(&mut self, what: &str, times: usize) {
+    /// Begins a step, unless the characterization is asked to end.
+    fn step(&mut self, what: &str, times: usize) -> Result<(), Error> {
+        self.options.check_interruption()?;
         (self.progress)(&Step { done: self.done, of: self.of, what: what.to_owned() });
         self.done += times;
+        Ok(())
     }
 
     /// Measures one kernel over one working set: every cell once as a warm-up, then in turns.
@@ -166,7 +169,7 @@ impl Bench<'_> {
         counts: bool,
         answers: &mut Answers,
     ) -> Result<(), Error> {
-        self.step(&format!("{} on Host({})", cell.kernel, cell.units), 2);
+        self.step(&format!("{} on Host({})", cell.kernel, cell.units), 2)?;
         let job = self.host_job(kernel, subject, cell.units, cell.bytes);
         let serial = host::measure(&self.options.runtime, &job)?;
         let job = HostJob { overlap: Overlap::Pipelined, output: None, ..job };
@@ -189,7 +192,7 @@ impl Bench<'_> {
         counts: bool,
         answers: &mut Answers,
     ) -> Result<bool, Error> {
-        self.step(&format!("{} in the drive, {} cores", cell.kernel, cell.units), 2);
+        self.step(&format!("{} in the drive, {} cores", cell.kernel, cell.units), 2)?;
         let options = self.options;
         let job = DriveJob {
             address: subject.address.clone(),
@@ -226,7 +229,7 @@ impl Bench<'_> {
         let repeat = self.options.repeat;
         let mut cell = Cell::new(kernel, (0, Where::Host), 1, bytes);
         cell.overload = Some(*overload);
-        self.step(&format!("{} on Host(1), overloaded", cell.kernel), repeat + 1);
+        self.step(&format!("{} on Host(1), overloaded", cell.kernel), repeat + 1)?;
         let rivals = usize::try_from(overload.rivals.unwrap_or(0)).unwrap_or(usize::MAX);
         let subject = &self.options.subjects[0];
         // The energy that rival threads draw is not the kernel's.
@@ -264,7 +267,7 @@ impl Bench<'_> {
     fn writes(&mut self, subject: &Subject) -> Result<(Samples, u64), Error> {
         let (mut times, largest) = (Samples::default(), self.options.largest());
         for turn in 0..=self.options.repeat {
-            self.step("writing from outside", 1);
+            self.step("writing from outside", 1)?;
             let seconds = write(self.options, subject, pattern(), largest)?;
             if turn > 0 {
                 times.push(seconds);

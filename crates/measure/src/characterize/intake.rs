@@ -63,6 +63,7 @@ pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
     }
     let mut times = Samples::default();
     for turn in 0..=options.repeat {
+        options.check_interruption()?;
         let seconds = once(options, kernel, cores)?;
         if turn > 0 {
             times.push(seconds);

@@ -64,6 +64,9 @@ pub enum Error {
     /// The requested measurement is impossible on this drive.
     #[error("{0}")]
     Unable(String),
+    /// The caller asked it to end.
+    #[error("interrupted: the measurement is not complete, and there is no profile")]
+    Interrupted,
     /// Drive and host computed different answers, or one run another answer than the run before.
     #[error("{0}")]
     Differ(String),

@@ -4,6 +4,7 @@
 //! set.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_initiator::{Address, Block, Controller, NamespaceKind};
 use csd_kernels::kernel::Kernel;
@@ -87,9 +88,16 @@ pub struct Options {
     pub overloads: Vec<Overloaded>,
     /// Meter of this machine's energy.
     pub meter: Option<Meter>,
+    /// Set by the caller to end the characterization before its next step.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Options {
+    /// Returns an error once the characterization is asked to end.
+    pub(super) fn check_interruption(&self) -> Result<(), Error> {
+        if self.interrupted.load(Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
     /// Returns the size of the largest working set, bytes.
     #[must_use]
     pub fn largest(&self) -> u64 {

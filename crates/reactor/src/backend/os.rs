@@ -4,6 +4,7 @@
 //! close-on-exec and, where the kind of descriptor allows it, non-blocking.
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::io::{self, IoSlice};
 use std::mem;
 use std::net::{
@@ -269,6 +270,17 @@ pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     // Width and sign of these numbers differ by platform.
     let kind = i128::from(answer.f_type);
     result == 0 && (kind == i128::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
+}
+
+/// Returns true if what a path names is on a file system of a process (FUSE).
+pub(crate) fn is_on_fuse(path: &CStr) -> io::Result<bool> {
+    // SAFETY: the path ends with a zero, the answer is a live, writable value.
+    let answer = unsafe {
+        let mut answer: libc::statfs = mem::zeroed();
+        check(libc::statfs(path.as_ptr(), &raw mut answer))?;
+        answer
+    };
+    Ok(i128::from(answer.f_type) == i128::from(libc::FUSE_SUPER_MAGIC))
 }
 
 /// Makes a write beyond the process's file size limit fail with `EFBIG`, where SIGXFSZ would end

@@ -8,8 +8,10 @@ mod op;
 mod open;
 mod threads;
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::backend::os;
@@ -20,6 +22,22 @@ pub use handle::{DirectAlignment, File, FileOptions};
 use op::vanished;
 pub(crate) use op::{Action, FileDone, FileOp, slices_after};
 pub(crate) use threads::{FileThreads, no_thread};
+
+/// Returns true if a file is on a file system of a process (FUSE); of one that is not there yet, if
+/// its folder is. Blocks as the system call does, so it is not for a core that serves.
+///
+/// # Errors
+/// Those of `statfs(2)`.
+pub fn is_on_fuse(path: &Path) -> io::Result<bool> {
+    let ask = |path: &Path| os::is_on_fuse(&CString::new(path.as_os_str().as_bytes())?);
+    match ask(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            ask(folder.unwrap_or(Path::new(".")))
+        }
+        answer => answer,
+    }
+}
 
 impl File {
     /// Opens a file.

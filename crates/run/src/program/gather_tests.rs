@@ -3,9 +3,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use csd_kernels::ElementType;
-use csd_store::array::DriveIndex;
-use csd_store::catalogue::{Entry, ObjectId, Placement, State as EntryState};
+use csd_store::catalogue::{Entry, ObjectId, State as EntryState};
 
 use super::*;
 use crate::program::{Records, Running, Sandbox};
@@ -65,25 +63,10 @@ impl Concat for Vec<Buffer> {
 
 fn gather(folds: bool) -> Gather {
     let entry = Entry {
-        name: "x".to_owned(),
-        id: ObjectId([0x81; 12]),
-        writer: [0; 16],
         epoch: 1,
-        state: EntryState::Sealed,
-        element: ElementType::Bytes,
         shape: vec![5 * 4096],
-        chunk_bytes: 4096,
         bytes: 5 * 4096,
-        offset: 0,
-        whole: false,
-        parts: None,
-        members: vec![DriveIndex::default()],
-        placement: Placement::Kv,
-        digest: [0; 32],
-        sums: Vec::new(),
-        survives: 0,
-        protection: None,
-        copy: None,
+        ..Entry::empty("x", ObjectId([0x81; 12]), EntryState::Sealed)
     };
     let sandbox = Arc::new(Brackets { folds });
     let task = Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap();

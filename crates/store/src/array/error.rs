@@ -34,6 +34,24 @@ pub enum Error {
         /// Drives that are down, each with its reason.
         down: Vec<String>,
     },
+    /// Too few of the other drives are up and vote to rebuild one.
+    #[error(
+        "drive {drive} is rebuilt from the other drives: {up} of {others} are up and vote, \
+         {needed} are needed: {}",
+        .down.join("; ")
+    )]
+    TooFewOthers {
+        /// The drive.
+        drive: String,
+        /// Number of other drives that are up and vote.
+        up: usize,
+        /// Number of other drives.
+        others: usize,
+        /// Number of other drives that are needed.
+        needed: usize,
+        /// Drives that are down, each with its reason.
+        down: Vec<String>,
+    },
     /// A command about membership failed.
     #[error("drive {drive} ({url}): {}", words(.source))]
     Command {
@@ -78,7 +96,9 @@ impl Error {
             Self::Down { drive, .. } | Self::Command { drive, .. } | Self::Vote { drive, .. } => {
                 Some(drive)
             }
-            Self::File(_) | Self::TooFew { .. } | Self::Restless => None,
+            Self::File(_) | Self::TooFew { .. } | Self::TooFewOthers { .. } | Self::Restless => {
+                None
+            }
         }
     }
 

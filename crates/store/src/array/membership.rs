@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
+use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS, VERSION_OFFSET};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, random_u64, spawn};
 
@@ -21,6 +21,8 @@ use super::{Array, Drive, DriveIndex, Error};
 
 /// Read size for a record, bytes: that of an array of a hundred drives.
 const RECORD_BYTES: u32 = 4096;
+/// No array has so many lives: no sound version is as high.
+const VERSION_MAX: u64 = 1 << 62;
 /// Attempts to register lives while other hosts do so too.
 const ATTEMPTS: usize = 16;
 
@@ -38,6 +40,13 @@ fn held<T>(value: Held<Buffer>, parse: impl Fn(&[u8]) -> Option<T>) -> Held<T> {
         Held::Damaged => Held::Damaged,
         Held::Whole(bytes) => parse(&bytes).map_or(Held::Damaged, Held::Whole),
     }
+}
+
+/// Returns the version of a record that may be damaged; 0 if it has none, or an impossible one.
+fn version_of(record: &Held<Buffer>) -> u64 {
+    let bytes = record.whole().and_then(|bytes| bytes.get(VERSION_OFFSET..));
+    let version = bytes.and_then(|bytes| Some(u64::from_le_bytes(*bytes.first_chunk()?)));
+    version.filter(|version| *version < VERSION_MAX).unwrap_or(0)
 }
 
 async fn read(drive: &Drive, key: &Key) -> Result<Held<Buffer>, Error> {
@@ -135,14 +144,21 @@ pub(super) async fn look_at(drives: &[Rc<Drive>]) -> Vec<(DriveIndex, Result<See
     let mut rosters = Vec::with_capacity(drives.len());
     let reading = on_each(drives, |drive| async move { read(&drive, &roster_key()).await });
     for (_, roster) in reading {
-        rosters.push(roster.await.map(|roster| held(roster, Roster::parse)));
+        rosters.push(roster.await.map(|roster| {
+            let version = version_of(&roster);
+            (held(roster, Roster::parse), version)
+        }));
     }
     let mut seen = Vec::with_capacity(drives.len());
     let reading = on_each(drives, |drive| async move { read_lives(&drive).await });
     for ((drive, lives), roster) in reading.into_iter().zip(rosters) {
         let found = lives.await.and_then(|lives| Ok((lives, roster?)));
         let nguid = drive.nguid;
-        seen.push((drive.index, found.map(|(lives, roster)| Seen { nguid, lives, roster })));
+        let found = found.map(|(lives, (roster, version))| {
+            let damaged_version = if roster == Held::Damaged { version } else { 0 };
+            Seen { nguid, lives, roster, damaged_version }
+        });
+        seen.push((drive.index, found));
     }
     seen
 }
@@ -160,9 +176,14 @@ async fn add_lives(
             Held::Whole(lives) => lives.clone(),
             _ => Lives { array: roster.array, slot: drive.index, lives: Vec::new() },
         };
-        if lives.last().number != drive.life {
+        // A later life makes a version of the roster that the drive takes in place of damage.
+        let missing = match seen.damaged_version {
+            0 => 0,
+            version => (version + 1).saturating_sub(roster.version()),
+        };
+        if lives.last().number != drive.life || missing > 0 {
             let known = roster.seat(drive.index).unwrap_or_default().life.ordinal;
-            let ordinal = lives.last().ordinal.max(known) + 1;
+            let ordinal = lives.last().ordinal.max(known) + missing.max(1);
             lives.push(Life { ordinal, number: drive.life });
             if !store(drive, &lives_key(), lives.encode(), 0).await? {
                 return Ok(false);

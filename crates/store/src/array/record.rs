@@ -117,7 +117,7 @@ impl Lives {
 
 impl Roster {
     /// Returns the version: it grows with every life that is registered.
-    fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> u64 {
         self.seats.iter().fold(0, |sum, seat| sum.wrapping_add(seat.life.ordinal))
     }
 

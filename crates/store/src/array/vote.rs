@@ -38,6 +38,9 @@ pub(super) struct Seen {
     pub(super) nguid: [u8; 16],
     pub(super) lives: Held<Lives>,
     pub(super) roster: Held<Roster>,
+    /// Version that the drive compares, of a roster that is damaged, as far as it can be read; else
+    /// 0.
+    pub(super) damaged_version: u64,
 }
 
 /// Outcome of [`decide_votes`].
@@ -139,7 +142,7 @@ mod tests {
             let lives =
                 Lives { array: ARRAY, slot: u16::from(slot).into(), lives: vec![life(1), life(2)] };
             let (lives, roster) = (Held::Whole(lives), Held::Whole(roster.clone()));
-            Some(Seen { nguid: [slot; 16], lives, roster })
+            Some(Seen { nguid: [slot; 16], lives, roster, damaged_version: 0 })
         };
         (0..3).map(drive).collect()
     }
@@ -207,8 +210,10 @@ mod tests {
 
     #[test]
     fn drives_that_were_never_registered_vote_and_are_noticed() {
-        let new =
-            |slot: u8| Some(Seen { nguid: [slot; 16], lives: Held::None, roster: Held::None });
+        let new = |slot: u8| {
+            let (lives, roster) = (Held::None, Held::None);
+            Some(Seen { nguid: [slot; 16], lives, roster, damaged_version: 0 })
+        };
         let verdict = decide_votes(&[new(0), new(1), None], 3, ARRAY);
         assert!(verdict.is_new && verdict.votes.iter().all(Result::is_ok));
         assert!(!decide_votes(&drives(), 3, ARRAY).is_new);

@@ -348,27 +348,8 @@ mod tests {
     use super::*;
 
     pub(super) fn entry(epoch: u64, state: State) -> Entry {
-        Entry {
-            name: "x".to_owned(),
-            id: ObjectId([0x80; 12]),
-            writer: [0; 16],
-            epoch,
-            state,
-            element: ElementType::I32,
-            shape: vec![0],
-            chunk_bytes: 4096,
-            bytes: 0,
-            offset: 0,
-            whole: false,
-            parts: None,
-            members: vec![DriveIndex::default()],
-            placement: Placement::Kv,
-            digest: [0; 32],
-            sums: Vec::new(),
-            survives: 0,
-            protection: None,
-            copy: None,
-        }
+        let empty = Entry::empty("x", ObjectId([0x80; 12]), state);
+        Entry { epoch, element: ElementType::I32, shape: vec![0], ..empty }
     }
 
     #[test]

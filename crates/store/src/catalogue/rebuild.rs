@@ -29,7 +29,7 @@ use super::copy::set_aside;
 use super::entry::{self, Entry};
 use super::mend::{PutBack, put_back, renew};
 use crate::array::membership::{self, Origin};
-use crate::array::{Array, Drive, DriveIndex};
+use crate::array::{self, Array, Drive, DriveIndex};
 use crate::error::DriveError;
 use crate::error::Error;
 use crate::object;
@@ -51,8 +51,23 @@ pub struct Rebuilt {
 /// of this one; [`Error::Array`] if too few other drives vote; a failed command.
 pub async fn rebuild(array: &Array, index: DriveIndex) -> Result<Rebuilt, Error> {
     let witnesses = array.quorum().witnesses();
-    array.without_vote(index).require(witnesses)?;
+    require_others(array, index, witnesses)?;
     rebuild_from(array, index, witnesses).await
+}
+
+/// Checks that so many drives other than the one to rebuild are up and vote.
+fn require_others(array: &Array, index: DriveIndex, needed: usize) -> Result<(), array::Error> {
+    let up = array.without_vote(index).voters().len();
+    if up >= needed {
+        return Ok(());
+    }
+    if array.slots()[index].vote().is_err() {
+        return Err(array.too_few(needed));
+    }
+    // It is up and votes, and is no witness of itself.
+    let drive = array.slots()[index].name.clone();
+    let (others, down) = (array.size() - 1, array.down());
+    Err(array::Error::TooFewOthers { drive, up, others, needed, down })
 }
 
 /// Rebuilds like [`rebuild`] a drive that has no vote, from the drives that vote, however few.

@@ -97,8 +97,9 @@ fn damaged(
     drives: &[String],
     down: &[String],
 ) -> String {
+    let knowing = if sound == 1 { "drive knows" } else { "drives know" };
     let mut text = format!(
-        "the copies of name {name:?} on {} are damaged: {sound} drives know it, {needed} are \
+        "the copies of name {name:?} on {} are damaged: {sound} {knowing} it, {needed} are \
          needed: ",
         drives.join(", ")
     );

@@ -7,16 +7,14 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_kernels::ElementType;
 use csd_reactor::{Class, random_bytes, sleep, spawn};
 
 use super::{Error, check_name};
-use crate::array::{Array, Drive, DriveIndex};
+use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
 use crate::error::{DriveError, NameError};
 use crate::extent;
 use crate::extent::GRACE;
-use crate::layout::CHUNK_BYTES_MIN;
 use crate::sweep;
 
 /// Attempts, and the pause between them, to write an entry again to a drive that was full.
@@ -103,27 +101,7 @@ pub async fn drop_damaged(array: &Array, name: &str) -> Result<Vec<String>, Erro
 fn unknown(name: &str) -> Entry {
     let mut id = [0; 12];
     random_bytes(&mut id);
-    Entry {
-        name: name.to_owned(),
-        id: ObjectId::from_random(id),
-        writer: [0; 16],
-        epoch: 0,
-        state: State::Deleted,
-        element: ElementType::Bytes,
-        shape: Vec::new(),
-        chunk_bytes: CHUNK_BYTES_MIN,
-        bytes: 0,
-        offset: 0,
-        whole: false,
-        parts: None,
-        members: vec![DriveIndex::default()],
-        placement: Placement::Kv,
-        digest: [0; 32],
-        sums: Vec::new(),
-        survives: 0,
-        protection: None,
-        copy: None,
-    }
+    Entry::empty(name, ObjectId::from_random(id), State::Deleted)
 }
 
 /// Cleans up after a failed put: deletes its chunks, and replaces its staged entry by a tombstone.

@@ -135,6 +135,7 @@ def validate(
         warnings = ("short: this run shows that everything works; its times say nothing",)
     elif misses:
         warnings = (f"{len(misses)} of {len(found.rows)} measurements are far from their plan",)
+    warnings += tuple(program.warnings)
     panels = page.panels(found, setting)
     draw(panels, files)
     tables = Tables(sheets, warnings, terminal_sheets(found, setting), facts)

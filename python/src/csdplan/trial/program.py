@@ -53,6 +53,8 @@ class Csd:
                 named,
             )
         self.path = str(Path(found).absolute())
+        #: Warnings that a script must see, of the commands so far.
+        self.warnings: list[str] = []
 
     def version(self) -> str:
         """Return the program's version, as it prints it."""
@@ -93,4 +95,6 @@ class Csd:
         if done.returncode not in {0, _WARNED} or "result" not in answer:
             said = answer.get("error", {}).get("message") or done.stderr.strip()
             raise ChildProcessError(f"csd {words[0]} failed ({done.returncode}): {said}")
+        if done.returncode == _WARNED:
+            self.warnings += [f"csd {words[0]}: {said}" for said in answer.get("warnings", [])]
         return dict(answer["result"])

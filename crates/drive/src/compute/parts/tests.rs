@@ -205,3 +205,14 @@ fn digests_are_never_cut_and_go_with_their_bytes() {
     ];
     assert_eq!(told, expected);
 }
+
+/// Values and steps that meet at the beginning only: the search for an end goes down to it.
+#[test]
+fn a_cut_takes_little_work_whatever_the_lengths_are() {
+    let all = execution(vec![values(0, 256).into()], Output::Completion);
+    let lengths = vec![vec![(1 << 20) - 4; 256]];
+    let before = csd_reactor::work();
+    assert_eq!(cut(&all, &rule(1, (1 << 18) + 4, 0), &lengths, 128, 4096), None);
+    let worked = csd_reactor::work() - before;
+    assert!(worked < 1 << 20, "{worked} units");
+}

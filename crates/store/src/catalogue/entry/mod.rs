@@ -6,6 +6,7 @@
 //! chunk count fits 32 bits, every member is named once) and encodes to the bytes it was parsed
 //! from.
 
+mod empty;
 mod object_id;
 mod protection;
 mod wire;
