@@ -114,8 +114,12 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(Failure::usage(format!("there is no folder {}", folder.display())));
     }
+    // Devices and FIFOs keep what is written, and may wait for a reader.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
     let (target, mut sink) = Target::at(path, true)?;
-    // What is written directly stays.
+    // So do open files of this process.
     if let End::New(_) | End::Replace(_) = target.end {
         let written = sink.write_all(&[b' '; ROOM_BYTES]).and_then(|()| sink.flush());
         written.map_err(|error| cannot_write(&target.file, &error))?;
