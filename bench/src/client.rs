@@ -67,6 +67,44 @@ pub fn run_together(clients: &mut [Client], count: u64) -> Result<Duration, Erro
     Ok(watch.start.elapsed())
 }
 
+/// What [`times_next_to`] has measured.
+#[derive(Debug)]
+pub struct Timed {
+    /// Time of each operation, ns.
+    pub times_ns: Vec<u64>,
+    /// Operations that the others completed meanwhile.
+    pub others: u64,
+    /// Time of all.
+    pub elapsed: Duration,
+}
+
+/// Completes this many operations of `client`, which has a depth of 1, while `others` keep theirs in
+/// flight, by turns.
+///
+/// # Errors
+/// Those of [`Client::run_count`].
+pub fn times_next_to(
+    client: &mut Client,
+    others: &mut [Client],
+    count: u64,
+) -> Result<Timed, Error> {
+    let mut watch = Watch::start();
+    let (mut times_ns, mut ended) = (Vec::new(), 0);
+    for number in 0..count {
+        let start = Instant::now();
+        client.send()?;
+        while client.receive()? == 0 {
+            for other in &mut *others {
+                other.send()?;
+                ended += other.receive()?;
+            }
+            watch.turn(number + ended, client)?;
+        }
+        times_ns.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(Timed { times_ns, others: ended, elapsed: watch.start.elapsed() })
+}
+
 /// A connected client.
 pub struct Client {
     stream: TcpStream,
@@ -138,6 +176,13 @@ impl Client {
             left: 0,
             _controller: controller,
         })
+    }
+
+    /// Limits the bytes that are received at once.
+    #[must_use]
+    pub fn taking_at_most(mut self, bytes: usize) -> Self {
+        self.input.truncate(bytes);
+        self
     }
 
     /// Keeps the workload's number of operations in flight for this long. Returns the operations

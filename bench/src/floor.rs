@@ -99,7 +99,7 @@ pub(crate) fn header(command: &[u8], answer: usize) -> [u8; HEADER_BYTES] {
 }
 
 /// Sends everything; returns false if the client is gone.
-pub(crate) fn send(stream: &mut TcpStream, mut slices: &mut [IoSlice<'_>]) -> bool {
+fn send(stream: &mut TcpStream, mut slices: &mut [IoSlice<'_>]) -> bool {
     while !slices.is_empty() {
         match stream.write_vectored(slices) {
             Ok(count) => IoSlice::advance_slices(&mut slices, count),

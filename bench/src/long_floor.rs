@@ -3,9 +3,11 @@
 //!
 //! Like [`crate::floor`], it takes every `command` bytes as one operation, answers with `answer`
 //! bytes, and never sleeps. It keeps the first bytes of a command only, so a long one is not
-//! copied.
+//! copied. Each connection in turn gets [`TURN_BYTES`] of its answers, or as much as it takes: a
+//! short answer does not wait for another connection's long ones.
 
-use std::io::{ErrorKind, IoSlice, Read};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use crate::Error;
@@ -13,12 +15,17 @@ use crate::floor::{self, HEADER_BYTES};
 
 /// Most slices of one send, two an operation.
 const SLICES: usize = 64;
+/// Most bytes that a connection is sent in its turn.
+const TURN_BYTES: usize = 128 << 10;
 
 /// A client's connection, and the command that it sends.
 struct Peer {
     stream: TcpStream,
     parser: Parser,
     payload: Vec<u8>,
+    /// Headers of answers that are not sent, and the bytes of the first one that are.
+    waiting: VecDeque<[u8; HEADER_BYTES]>,
+    sent: usize,
     open: bool,
 }
 
@@ -52,34 +59,64 @@ pub fn serve(connections: usize, ready: impl FnOnce(SocketAddr)) -> Result<(), E
 fn accept(listener: &TcpListener) -> Result<Peer, Error> {
     let (stream, command, answer) = floor::accept(listener)?;
     let payload = vec![0x5A; answer - HEADER_BYTES];
-    Ok(Peer { stream, parser: Parser::new(command, answer), payload, open: true })
+    let (parser, waiting) = (Parser::new(command, answer), VecDeque::new());
+    Ok(Peer { stream, parser, payload, waiting, sent: 0, open: true })
 }
 
 impl Peer {
-    /// Receives once, and answers every command that is complete.
+    /// Receives once and sends once.
     fn turn(&mut self, input: &mut [u8]) {
-        let count = match self.stream.read(input) {
-            Ok(count) if count > 0 => count,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                return;
+        self.open = self.receive(input) && self.send();
+    }
+
+    /// Takes the commands that are complete; returns false if the client is gone.
+    fn receive(&mut self, input: &mut [u8]) -> bool {
+        match self.stream.read(input) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.waiting.extend(self.parser.answers(&input[..count]));
+                true
             }
-            _ => {
-                self.open = false;
-                return;
-            }
-        };
-        for group in self.parser.answers(&input[..count]).chunks(SLICES / 2) {
-            let both = group.iter().flat_map(|header| [&header[..], &self.payload[..]]);
-            let mut slices: Vec<IoSlice<'_>> =
-                both.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
-            if !floor::send(&mut self.stream, &mut slices) {
-                self.open = false;
-                return;
-            }
+            Err(error) => is_later(&error),
         }
     }
+
+    /// Sends a part of the answers; returns false if the client is gone.
+    fn send(&mut self) -> bool {
+        let (mut slices, mut room) = (Vec::with_capacity(SLICES), TURN_BYTES);
+        let mut skip = self.sent;
+        for header in &self.waiting {
+            for part in [&header[..], &self.payload[..]] {
+                let from = skip.min(part.len());
+                skip -= from;
+                let part = &part[from..part.len().min(from + room)];
+                room -= part.len();
+                if !part.is_empty() {
+                    slices.push(IoSlice::new(part));
+                }
+            }
+            if room == 0 || slices.len() + 2 > SLICES {
+                break;
+            }
+        }
+        if slices.is_empty() {
+            return true;
+        }
+        match self.stream.write_vectored(&slices) {
+            Ok(count) => {
+                let answer = HEADER_BYTES + self.payload.len();
+                self.sent += count;
+                self.waiting.drain(..self.sent / answer);
+                self.sent %= answer;
+                true
+            }
+            Err(error) => is_later(&error),
+        }
+    }
+}
+
+fn is_later(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 impl Parser {

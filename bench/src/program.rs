@@ -40,5 +40,13 @@ impl Common {
 /// # Errors
 /// If it does not start.
 pub fn drive(options: &Options) -> Result<Server, Error> {
-    Server::start(LAUNCH, Side::Drive, options)
+    start(Side::Drive, options)
+}
+
+/// Starts a server of either side, likewise.
+///
+/// # Errors
+/// If it does not start.
+pub fn start(side: Side, options: &Options) -> Result<Server, Error> {
+    Server::start(LAUNCH, side, options)
 }

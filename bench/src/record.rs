@@ -51,7 +51,12 @@ impl Record {
             arguments.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().into();
         // One write, so that lines of several programs do not mix.
         let line = format!("{result}\n");
-        file.write_all(line.as_bytes()).map_err(Error::system(path.display().to_string()))
+        let before = file.metadata().map_or(0, |metadata| metadata.len());
+        file.write_all(line.as_bytes()).map_err(|error| {
+            // On a full disk no part of a line stays. No other program writes then.
+            let _kept = file.set_len(before);
+            Error::system(format!("cannot write {}", path.display()))(error)
+        })
     }
 }
 

@@ -1,6 +1,9 @@
-//! Output that cannot be written: exit code 1 and the reason, of every command that prints; a
-//! reader that has gone is no error.
+//! Output that cannot be written, to standard output or to files: the exit code and the reason, of
+//! every command; files stay as they were. A reader that has gone is no error.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::support::data::small_i32;
@@ -8,8 +11,11 @@ use crate::support::harness::{Array, Done, Running, binary, finish};
 
 /// Runs `csd` with standard output redirected as a shell says.
 fn redirected(array: &Array, arguments: &[&str], to: &str) -> Running {
-    let script = format!("exec \"$0\" \"$@\" > {to}");
-    let words = [&["-c", &script, binary().to_str().unwrap()], arguments].concat();
+    by_shell(array, arguments, &format!("exec \"$0\" \"$@\" > {to}"))
+}
+
+fn by_shell(array: &Array, arguments: &[&str], script: &str) -> Running {
+    let words = [&["-c", script, binary().to_str().unwrap()], arguments].concat();
     array.spawn_as(Command::new("sh"), &words, Stdio::null())
 }
 
@@ -50,6 +56,47 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+/// Returns the names of the folder's files.
+fn names(array: &Array) -> BTreeSet<OsString> {
+    fs::read_dir(array.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+#[test]
+fn files_that_cannot_be_written_stay_as_they_were() {
+    let array = Array::up(1, "128M");
+    let (bytes, _) = small_i32(52, 50_000);
+    array.file("x.bin", &bytes);
+    let url = array.url(0);
+    array.csd(&["put", "x.bin", "x", "--type", "i32"]).expect(0, &[]);
+    array.csd(&["kv", "put", "x.bin", "k", "--drive", &url]).expect(0, &[]);
+    array.file("old", b"dear");
+    let before = names(&array);
+    let limited =
+        |words: &[&str]| finish(by_shell(&array, words, "ulimit -f 8; exec \"$0\" \"$@\""));
+    let profile = "characterize --kernels count --size 64K --repeat 1 --media memory -o";
+    for line in ["get x", "get x --force", "kv get k --drive URL --force", profile] {
+        let line = line.replace("URL", &url);
+        for file in ["new", "old"] {
+            let words: Vec<&str> = line.split(' ').chain([file]).collect();
+            if file == "old" && line == "get x" {
+                continue;
+            }
+            limited(&words).expect(1, &[&format!("cannot write {file}: File too large")]);
+            assert_eq!(fs::read(array.path("old")).unwrap(), b"dear", "csd {line} {file}");
+            assert_eq!(names(&array), before, "csd {line} {file}");
+        }
+    }
+    // What was measured is printed, and lines are recorded whole or not at all.
+    let bench = ["bench", "verify", "--engine", "rtl", "--record", "record"];
+    let done = limited(&bench).expect(4, &["are not recorded: cannot write record: File too"]);
+    assert!(done.text().contains("cycles"), "{}", done.text());
+    let record = fs::read_to_string(array.path("record")).unwrap();
+    assert!(!record.is_empty() && record.ends_with('\n'), "{record}");
+    for line in record.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
@@ -58,6 +59,25 @@ fn a_drive_listens_at_all_addresses_of_a_name_and_hosts_try_all() {
 }
 
 #[test]
+fn metrics_are_at_all_addresses_of_a_name() {
+    let array = Array::without_drives();
+    // A port that is free at both addresses of the name, where this machine has both.
+    let port = free_address().port();
+    let v6 = TcpListener::bind(("::1", port)).is_ok();
+    let options = ["--metrics", &format!("localhost:{port}")];
+    let mut drive = serve(&array, "127.0.0.1:0", "", &options);
+    drive.serves(&array.path("ready"));
+    let named: Vec<SocketAddr> = ("localhost", port).to_socket_addrs().unwrap().collect();
+    assert!(!named.is_empty());
+    for address in named.into_iter().filter(|address| v6 || address.is_ipv4()) {
+        let page = scrape(address, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200"), "{address}: {page}");
+    }
+    signal(drive.child.id(), Signal::TERM);
+    finish(drive).expect(0, &[]);
+}
+
+#[test]
 fn a_hang_up_drains_a_drive_unless_it_is_ignored() {
     let array = Array::without_drives();
     let mut drive = serve(&array, "127.0.0.1:0", "trap '' HUP;", &[]);
@@ -86,13 +106,20 @@ fn a_path_that_is_no_utf8_works_or_is_named() {
     let done = finish(array.spawn_as(command, &[], Stdio::null()));
     done.expect(2, &["argument \"m\\xFFm\" is no UTF-8"]);
 
-    // An array in such a folder.
+    // An array in such a folder is refused, because options of drives are text, and nothing is made.
+    // Hosts use an array's file there.
     let folder = array.folder.path().join(OsStr::from_bytes(b"d\xFF"));
     std::fs::create_dir(&folder).unwrap();
     let mut command = Command::new(binary());
     command.arg("--array").arg(folder.join("a.toml"));
     let up = ["array", "up", "--drives", "1", "--size", "128M"];
     finish(array.spawn_as(command, &up, Stdio::null())).expect(2, &["the path is no UTF-8"]);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    let served = Array::up(1, "128M");
+    std::fs::copy(served.path("csd-array.toml"), folder.join("a.toml")).unwrap();
+    let mut command = Command::new(binary());
+    command.arg("--array").arg(folder.join("a.toml"));
+    finish(served.spawn_as(command, &["ls"], Stdio::null())).expect(0, &[]);
 }
 
 #[test]

@@ -43,13 +43,13 @@ def mounted(at: Path, *words: object) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def image(make: str, size: str) -> Iterator[Path]:
+def image(make: str, size: str, options: str = "loop") -> Iterator[Path]:
     """Make a file system in a file, and mount it through a loop device."""
     with scratch() as folder:
         file = folder / "image"
         command("truncate", "-s", size, file)
         command(*make.split(), file)
-        with mounted(folder / "mounted", "-o", "loop", file) as at:
+        with mounted(folder / "mounted", "-o", options, file) as at:
             yield at
 
 

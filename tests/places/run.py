@@ -7,6 +7,7 @@ Each check prints a line; the last line is ``N passed, N failed, N skipped``, an
 """
 
 import argparse
+import contextlib
 import errno
 import os
 import subprocess
@@ -14,12 +15,15 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import faults
+import full
 import limits
 import mounts
+import quotas
 from mounts import Unavailable
 from served import Failed, Served, last, value, wait_until
 
@@ -142,31 +146,53 @@ def full_under_a_medium(csd: Path) -> None:
     A copied medium has holes, whose space is only taken when they are written.
     """
     with mounts.tmpfs("300M") as folder:
-        medium = folder / "medium"
-        with Served(csd, medium, "--size 256M --kv 80%") as drive:
-            drive.start()
-            drive.stop()
-            mounts.command("cp", "--sparse=always", medium, folder / "copy")
-            (folder / "copy").rename(medium)
-            drive.start()
-            kept = {"before": value(1, LONG_BYTES)}
-            drive.put("before", kept["before"])
-            ballast = folder / "ballast"
-            with ballast.open("wb") as file:
-                try:
-                    while True:
-                        os.write(file.fileno(), bytes(4096))
-                except OSError as error:
-                    if error.errno != errno.ENOSPC:
-                        raise
+        full_for_a_while(csd, folder, full.filled(folder))
+
+
+def beyond_a_quota(csd: Path, kind: str) -> None:
+    """Check that a quota that is reached while a drive serves is said, and can be raised."""
+    with quotas.QUOTAS[kind]() as (folder, limit):
+
+        @contextlib.contextmanager
+        def reached() -> Iterator[None]:
+            os.sync()
+            used = sum(path.stat().st_blocks * 512 for path in folder.iterdir())
+            limit(used + (4 << 20))
+            try:
+                yield
+            finally:
+                limit(1 << 30)
+
+        full_for_a_while(csd, folder, reached(), quotas.BOUND, errno.EDQUOT)
+
+
+def full_for_a_while(
+    csd: Path,
+    folder: Path,
+    is_full: contextlib.AbstractContextManager[None],
+    before: Sequence[str] = (),
+    error: int = errno.ENOSPC,
+) -> None:
+    """Store while there is no space for a medium with holes, and again once there is."""
+    medium = folder / "medium"
+    with Served(csd, medium, "--size 256M --kv 80%", before) as drive:
+        drive.start()
+        drive.stop()
+        mounts.command("cp", "--sparse=always", medium, folder / "copy")
+        (folder / "copy").rename(medium)
+        drive.start()
+        kept = {"before": value(1, LONG_BYTES)}
+        drive.put("before", kept["before"])
+        with is_full:
             refused = [drive.put(f"full-{n}", value(n, LONG_BYTES)) for n in range(4)]
             if not any(refused):
-                raise Failed("values fit in a full file system")
-            ballast.unlink()
-            after = value(2, LONG_BYTES)
-            wait_until("values fit again", lambda: not drive.put("after", after))
-            kept["after"] = after
-            drive.keeps_over_a_stop(kept)
+                raise Failed("values fit where there is no space")
+            if os.strerror(error) not in drive.log():
+                raise Failed(f"the log does not say {os.strerror(error)!r}")
+        after = value(2, LONG_BYTES)
+        wait_until("values fit again", lambda: not drive.put("after", after))
+        kept["after"] = after
+        drive.keeps_over_a_stop(kept)
 
 
 def checks(csd: Path) -> dict[str, Callable[[], None]]:
@@ -181,6 +207,13 @@ def checks(csd: Path) -> dict[str, Callable[[], None]]:
     all_of_them["control group of half a core and 512 MiB"] = partial(in_a_group, csd)
     all_of_them["no space for a new medium"] = partial(no_space_for_a_medium, csd)
     all_of_them["a disk that is full for a while"] = partial(full_under_a_medium, csd)
+    for kind in quotas.QUOTAS:
+        all_of_them[f"a quota of {kind} that is reached"] = partial(beyond_a_quota, csd, kind)
+    all_of_them["a full disk under results"] = partial(full.under_results, csd)
+    all_of_them["a full disk under a log"] = partial(full.under_a_log, csd)
+    for call, error in faults.FAULTS:
+        name = f"a {call} that fails once ({errno.errorcode[error]})"
+        all_of_them[name] = partial(faults.fails_once, csd, call, error)
     return all_of_them
 
 

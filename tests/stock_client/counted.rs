@@ -15,7 +15,7 @@ const BYTES: usize = 4096;
 /// Serves a drive with a metrics page; returns both addresses.
 fn drive() -> (SocketAddr, SocketAddr) {
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let config = csd_drive::Config { metrics: Some(metrics), resources: toys(), ..config() };
+    let config = csd_drive::Config { metrics: vec![metrics], resources: toys(), ..config() };
     (serve(config), metrics)
 }
 

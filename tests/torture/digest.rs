@@ -207,7 +207,7 @@ fn a_wrong_digest_is_counted_noted_and_told_wherever_it_is() {
         sink.lock().unwrap().push((record.event, fields));
     });
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let address = serve(Config { log, metrics: Some(metrics), ..Config::default() });
+    let address = serve(Config { log, metrics: vec![metrics], ..Config::default() });
     let mut host = Host::new(address);
     let mut io = Digested::open(&host, 1);
     let block = [7; BLOCK_BYTES];

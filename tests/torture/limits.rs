@@ -37,7 +37,7 @@ fn one_connection_too_many_is_told_so_and_others_are_closed() {
     let limits = HostLimits { connections: 6, ..HostLimits::default() };
     let address = serve(Config {
         cores: 2,
-        metrics: Some(metrics),
+        metrics: vec![metrics],
         host_limits: limits,
         ..Config::default()
     });
@@ -88,7 +88,7 @@ fn strangers_who_break_rules_and_stay_do_not_pile_up() {
     let access = Access { secrets: Secrets::parse(text).unwrap(), ..Access::default() };
     let host_limits = HostLimits { connections: 16, ..HostLimits::default() };
     let address =
-        serve(Config { metrics: Some(metrics), access, host_limits, ..Config::default() });
+        serve(Config { metrics: vec![metrics], access, host_limits, ..Config::default() });
     let mut wires = Vec::new();
     for round in 0..10 {
         for _ in 0..30 {
@@ -109,7 +109,7 @@ fn many_slow_hosts_share_a_bounded_memory() {
     // The least memory of a core: 24 MiB of it are for answers.
     let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
     let address =
-        serve(Config { metrics: Some(metrics), host_limits: limits, ..Config::default() });
+        serve(Config { metrics: vec![metrics], host_limits: limits, ..Config::default() });
     let mut slow: Vec<(Host, Wire)> = Vec::new();
     for _ in 0..HOSTS {
         let mut host = Host::new(address);
@@ -151,7 +151,7 @@ fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
     let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
     let media = csd_drive::MediaKind::File(folder.path().join("media"));
     let address =
-        serve(Config { metrics: Some(metrics), host_limits: limits, media, ..Config::default() });
+        serve(Config { metrics: vec![metrics], host_limits: limits, media, ..Config::default() });
     let write = move |host: usize| {
         let mut other = Host::new(address);
         let mut io = other.queue(1, 1024, true);
@@ -189,7 +189,7 @@ fn short_writes_do_not_wait_for_hosts_that_hold_all_memory() {
     let metrics = metrics_address();
     let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
     let address =
-        serve(Config { metrics: Some(metrics), host_limits: limits, ..Config::default() });
+        serve(Config { metrics: vec![metrics], host_limits: limits, ..Config::default() });
     let mut slow: Vec<(Host, Wire, [u16; 2])> = Vec::new();
     for mib in MIB {
         let mut host = Host::new(address);
@@ -240,7 +240,7 @@ fn short_writes_do_not_wait_for_hosts_that_hold_all_memory() {
 #[test]
 fn scrapers_that_say_nothing_or_take_nothing_keep_nobody_waiting() {
     let metrics = metrics_address();
-    let address = serve(Config { metrics: Some(metrics), ..Config::default() });
+    let address = serve(Config { metrics: vec![metrics], ..Config::default() });
     let mut silent: Vec<TcpStream> = Vec::new();
     for count in 0..100 {
         silent.push(TcpStream::connect(metrics).unwrap());
@@ -256,4 +256,16 @@ fn scrapers_that_say_nothing_or_take_nothing_keep_nobody_waiting() {
         assert!(matches!(ended, Ok(0)) || ended.is_err(), "it was let go");
     }
     assert_serves(address);
+}
+
+#[test]
+fn the_page_of_metrics_is_at_every_address_that_this_machine_has() {
+    let first = metrics_address();
+    // All of 127/8 is this machine's; the last one is an address of documentation, which is not.
+    let at = |address: [u8; 4]| SocketAddr::from((address, first.port()));
+    let all = vec![first, at([127, 0, 0, 2]), at([192, 0, 2, 1])];
+    serve(Config { metrics: all.clone(), ..Config::default() });
+    for address in &all[..2] {
+        assert!(metric(*address, "csd_connections_max") > 0, "{address}");
+    }
 }

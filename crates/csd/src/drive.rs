@@ -84,7 +84,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         salvage: options.salvage,
         size_bytes: options.size.unwrap_or(0),
         direct: options.tuning.direct.into(),
-        metrics: options.tuning.metrics,
+        metrics: options.tuning.metrics.clone().map_or_else(Vec::new, |all| all.0),
         scrub_bytes_per_s: options.scrub,
         throttle: options.pace.as_ref().map(crate::pace::model).transpose()?,
         log,
@@ -260,7 +260,10 @@ struct ReadyFile {
 impl ReadyFile {
     fn reserve(path: &Path) -> Result<Self, Failure> {
         let failed = |error| Failure::os(format!("ready file {}", path.display()), &error);
-        let temporary = path.with_extension("new");
+        // One name, so that a start that is killed leaves one file at most.
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".new");
+        let temporary = PathBuf::from(temporary);
         // Created exclusively, since a link of this name could lead anywhere.
         remove_if_there(&temporary).map_err(failed)?;
         let file = File::create_new(&temporary).map_err(failed)?;

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::object::{describe, is_npy};
 use crate::progress::Bar;
 use crate::report::{self, Failure, Report};
-use crate::target::Target;
+use crate::target::{Target, cannot_write};
 use crate::units::size;
 
 /// Fetches an object.
@@ -40,6 +40,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     let (wants_npy, partial) = (!options.raw && is_npy(&named), options.partial);
     let bar = Bar::new(context, &name, None);
     let (progress, total) = (bar.progress.clone(), bar.total());
+    let written = file.clone();
     let got = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &name).await?;
         let form = form(&entry, wants_npy);
@@ -52,6 +53,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
             }
             // A reader that closed its end needs no more bytes; this is not a failure.
             Err(Error::Write { source }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(None),
+            Err(Error::Write { source }) => Err(cannot_write(&written, &source)),
             Err(error) => Err(error.into()),
         }
     });
@@ -91,7 +93,7 @@ fn get_piece(
         Ok(object::read_piece(array, &entry, stripe, piece).await?.to_vec())
     })?;
     let written = sink.write_all(&bytes).and_then(|()| sink.flush());
-    written.map_err(|error| Failure::os(file, &error))?;
+    written.map_err(|error| cannot_write(file, &error))?;
     drop(sink);
     let to_stdout = target.is_stdout();
     target.finish()?;

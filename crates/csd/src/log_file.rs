@@ -11,8 +11,12 @@ use std::path::{Path, PathBuf};
 
 use csd_reactor::redirect_stderr;
 
+use crate::output::print_error;
+
 /// Default number of files of a log.
 pub(crate) const FILES: u32 = 4;
+/// Bytes whose room is tried; the rest of a file's last block may be free on a full disk.
+const BLOCK_BYTES: usize = 4096;
 /// Largest number of files of a log.
 pub(crate) const FILES_MAX: u32 = 100;
 
@@ -28,12 +32,27 @@ pub(crate) struct LogFile {
 
 impl LogFile {
     /// Opens a log and redirects standard error to it. Existing contents are kept and count towards
-    /// the limit.
+    /// the limit. Warns if there is no room for lines now: they are lost until there is.
     ///
     /// # Errors
-    /// If it cannot be written, or is not a regular file.
+    /// If it cannot be opened, or is not a regular file.
     pub(crate) fn open(path: &Path, bytes_max: u64, files: u32) -> io::Result<Self> {
-        Self::open_and(path, bytes_max, files, redirect_stderr)
+        let log = Self::open_and(path, bytes_max, files, |_| Ok(()))?;
+        if let Err(error) = log.try_room() {
+            let path = path.display();
+            let why = format!("warning: log {path}: {error}; lines are lost until there is room");
+            print_error(&why);
+        }
+        redirect_stderr(&log.file)?;
+        Ok(Self { follow: redirect_stderr, ..log })
+    }
+
+    /// Writes a block, and takes it back.
+    fn try_room(&self) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        let written = (&self.file).write_all(&[b'\n'; BLOCK_BYTES]);
+        self.file.set_len(length)?;
+        written
     }
 
     /// Opens a log, and calls `follow` with each of its files.

@@ -16,6 +16,9 @@ use csd_store::object::Sink;
 use crate::long_file::LongFile;
 use crate::report::Failure;
 
+/// Bytes of room that a file of results has to find, more than profiles have.
+const ROOM_BYTES: usize = 64 << 10;
+
 /// An open destination, and the action once all bytes are written.
 pub(crate) struct Target {
     file: String,
@@ -40,22 +43,27 @@ impl Target {
     /// Run: it exists and `force` is not given, or it cannot be written. Usage: it is a folder, or
     /// a path that leads nowhere.
     pub(crate) fn open(file: &str, force: bool) -> Result<(Self, Sink), Failure> {
-        let path = Path::new(file);
-        let (end, sink): (End, Sink) = if file == "-" {
-            (End::Stdout, Box::new(io::stdout()))
-        } else if let Some(open) = open_file(path) {
-            through_descriptor(file, &open)?
+        match file {
+            "-" => Ok((Self { file: file.to_owned(), end: End::Stdout }, Box::new(io::stdout()))),
+            file => Self::at(Path::new(file), force),
+        }
+    }
+
+    fn at(path: &Path, force: bool) -> Result<(Self, Sink), Failure> {
+        let file = path.display().to_string();
+        let (end, sink): (End, Sink) = if let Some(open) = open_file(path) {
+            through_descriptor(&file, &open)?
         } else {
             match fs::symlink_metadata(path) {
-                Ok(metadata) => existing(file, metadata.is_symlink(), force)?,
+                Ok(metadata) => existing((&file, path), metadata.is_symlink(), force)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let (whole, sink) = create(file, path)?;
+                    let (whole, sink) = create(&file, path)?;
                     (End::New(whole), Box::new(LongFile::new(sink)))
                 }
-                Err(error) => return Err(Failure::os(file, &error)),
+                Err(error) => return Err(cannot_write(&file, &error)),
             }
         };
-        Ok((Self { file: file.to_owned(), end }, sink))
+        Ok((Self { file, end }, sink))
     }
 
     /// Returns true if bytes go to standard output; a report must not go there then.
@@ -80,9 +88,48 @@ impl Target {
         };
         done.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&file),
-            _ => Failure::os(file, &error),
+            _ => cannot_write(&file, &error),
         })
     }
+}
+
+/// Writes a file of a command's results in one step. A file of before stays until then.
+///
+/// # Errors
+/// Run: it cannot be written. Usage: it is a folder.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let (target, mut sink) = Target::at(path, true)?;
+    let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+    written.map_err(|error| cannot_write(&target.file, &error))?;
+    drop(sink);
+    target.finish()
+}
+
+/// Checks where a file is to be written, and that there is room, before a measurement of minutes.
+///
+/// # Errors
+/// Usage: there is no such folder, or it is one. Run: nothing can be written.
+pub(crate) fn check(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(Failure::usage(format!("there is no folder {}", folder.display())));
+    }
+    // Devices and FIFOs keep what is written, and may wait for a reader.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
+    let (target, mut sink) = Target::at(path, true)?;
+    // So do open files of this process.
+    if let End::New(_) | End::Replace(_) = target.end {
+        let written = sink.write_all(&[b' '; ROOM_BYTES]).and_then(|()| sink.flush());
+        written.map_err(|error| cannot_write(&target.file, &error))?;
+    }
+    Ok(())
+}
+
+/// Returns the failure of a file that takes no bytes.
+pub(crate) fn cannot_write(file: &str, error: &io::Error) -> Failure {
+    Failure::os(format!("cannot write {file}"), error)
 }
 
 fn exists(file: &str) -> Failure {
@@ -90,9 +137,12 @@ fn exists(file: &str) -> Failure {
 }
 
 /// Opens an existing destination.
-fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failure> {
-    let path = Path::new(file);
-    let failed = |error: io::Error| Failure::os(file, &error);
+fn existing(
+    (file, path): (&str, &Path),
+    is_link: bool,
+    force: bool,
+) -> Result<(End, Sink), Failure> {
+    let failed = |error: io::Error| cannot_write(file, &error);
     let metadata = match fs::metadata(path) {
         Err(error) if is_link && error.kind() == io::ErrorKind::NotFound => {
             return Err(Failure::run(format!("{file} is a link to nothing: remove it first")));
@@ -120,7 +170,7 @@ fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failu
 }
 
 fn create(file: &str, path: &Path) -> Result<(AtomicFile, File), Failure> {
-    AtomicFile::create(path).map_err(|error| Failure::os(file, &error))
+    AtomicFile::create(path).map_err(|error| cannot_write(file, &error))
 }
 
 /// Returns the open file of this process that `path` names, directly or by one link.
@@ -140,7 +190,7 @@ fn through_descriptor(file: &str, open: &Path) -> Result<(End, Sink), Failure> {
     let opened = OpenOptions::new().append(true).open(open);
     match opened {
         Ok(opened) => Ok((End::Through, Box::new(opened))),
-        Err(error) => Err(Failure::os(file, &error)),
+        Err(error) => Err(cannot_write(file, &error)),
     }
 }
 
@@ -167,6 +217,23 @@ mod tests {
             assert_eq!(file.exists(), finished);
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(finished));
         }
+    }
+
+    #[test]
+    fn results_replace_a_file_whole_and_go_through_links_and_to_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("x"), folder.path().join("link"));
+        replace(&file, "one").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        check(&link).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"one");
+        replace(&link, "two").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        assert!(link.is_symlink());
+        let failed = replace(Path::new("/dev/full"), "x").unwrap_err().message;
+        assert!(failed.starts_with("cannot write /dev/full: No space left"), "{failed}");
+        assert!(check(folder.path()).is_err() && check(&folder.path().join("none/x")).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -94,8 +94,8 @@ pub struct Config {
     pub spin_us: u32,
     /// Longest wait for outstanding commands when the drive is asked to stop.
     pub drain: Duration,
-    /// Address of the Prometheus endpoint; none without it.
-    pub metrics: Option<SocketAddr>,
+    /// Addresses of the Prometheus endpoint, taken as those of `listen` are; may be empty.
+    pub metrics: Vec<SocketAddr>,
     /// Device model that answers are delayed by, if any.
     pub throttle: Option<Model>,
     /// Bytes per second at which the drive reads its values and compares their checksums, over all
@@ -125,7 +125,7 @@ impl Default for Config {
             backend: BackendKind::Auto,
             spin_us: 50,
             drain: Duration::from_secs(5),
-            metrics: None,
+            metrics: Vec::new(),
             throttle: None,
             scrub_bytes_per_s: None,
             log: Log::default(),

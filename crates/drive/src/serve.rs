@@ -43,14 +43,14 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         block_bytes: config.block_bytes,
     };
     let log = &config.log;
-    let (listeners, addresses) = listen_all(log, &config.listen).await?;
+    let (listeners, addresses) = listen_all(log, "--listen", &config.listen).await?;
     let inside = match config.inside.as_deref() {
         Some(path) => Some(listen(log, "--inside", path).await?),
         None => None,
     };
-    let scraped = match config.metrics {
-        Some(address) => Some(listen(log, "--metrics", address).await?),
-        None => None,
+    let scraped = match &config.metrics[..] {
+        [] => Vec::new(),
+        wanted => listen_all(log, "--metrics", wanted).await?.0,
     };
     let (media, is_new) = life::open_media(config, &split).await?;
     let mut shared = open(media, is_new, &config.nqn, &split, &config.resources).await?;
@@ -74,7 +74,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         let accept = accept_on(Side::Inside, listener, Arc::clone(&shared));
         accepting.push(spawn(Class::System, accept));
     }
-    if let Some(listener) = scraped {
+    for listener in scraped {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
@@ -94,6 +94,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
 /// Listens at all addresses that this machine has; returns them with the ports that were chosen.
 async fn listen_all(
     log: &Log,
+    option: &'static str,
     wanted: &[SocketAddr],
 ) -> Result<(Vec<Listener>, Vec<SocketAddr>), Error> {
     let (mut listeners, mut addresses) = (Vec::new(), Vec::<SocketAddr>::new());
@@ -103,7 +104,7 @@ async fn listen_all(
         if let Some(first) = addresses.first().filter(|_| address.port() == 0) {
             address.set_port(first.port());
         }
-        match listen(log, "--listen", address).await {
+        match listen(log, option, address).await {
             Ok(listener) => {
                 let bound = listener.local_addr();
                 addresses.push(bound.map_err(|error| Error::Runtime(error.into()))?);
@@ -120,7 +121,7 @@ async fn listen_all(
     }
     match missing {
         Some(error) if listeners.is_empty() => Err(error),
-        _ if listeners.is_empty() => Err(Error::Usage("--listen names no address".to_owned())),
+        _ if listeners.is_empty() => Err(Error::Usage(format!("{option} names no address"))),
         _ => Ok((listeners, addresses)),
     }
 }

@@ -101,7 +101,11 @@ impl Record {
         let text = serde_json::to_string_pretty(self).expect("strings and numbers");
         let (path, new) = (os_folder.record(), os_folder.record().with_extension("new"));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
-        written.map_err(|error| Error::os(path.display(), error))
+        written.map_err(|error| {
+            // Nothing half-written stays on a full disk.
+            let _gone = fs::remove_file(&new);
+            Error::os(path.display(), error)
+        })
     }
 
     /// Adds a process, and writes the record.
@@ -145,5 +149,20 @@ mod tests {
         }
         Record::remove(&os_folder).unwrap();
         assert_eq!(Record::load(&os_folder).unwrap(), None);
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_record_of_before_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let os_folder = OsFolder::new(folder.path());
+        let limits = Limits { cpus: 0.5, memory_bytes: 1 << 30, pids: 64 };
+        let record = Record::new("csd-os-0a1b", "d0", "/image".into(), limits);
+        record.save(&os_folder).unwrap();
+        let new = os_folder.record().with_extension("new");
+        std::os::unix::fs::symlink("/dev/full", &new).unwrap();
+        let other = Record { name: "d1".to_owned(), ..record.clone() };
+        assert!(other.save(&os_folder).unwrap_err().to_string().contains("No space left"));
+        assert_eq!(Record::load(&os_folder).unwrap(), Some(record));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

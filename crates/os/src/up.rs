@@ -1,6 +1,7 @@
 //! Starts an operating system.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -279,8 +280,27 @@ fn write_files(os_folder: &OsFolder, options: &Options) -> Result<(), Error> {
     }
 }
 
+/// Writes a file, in place because an operating system that runs has it mounted. If that fails, such
+/// as on a full disk, what was there before is there again.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|error| Error::os(path.display(), error))
+    let before = fs::read(path).ok();
+    if before.as_deref() == Some(text.as_bytes()) {
+        return Ok(());
+    }
+    overwrite(path, text.as_bytes()).map_err(|error| {
+        let _restored = match &before {
+            Some(before) => overwrite(path, before),
+            None => fs::remove_file(path),
+        };
+        Error::os(path.display(), error)
+    })
+}
+
+/// Replaces the content, first the bytes that have their room.
+fn overwrite(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
+    file.write_all(content)?;
+    file.set_len(content.len() as u64)
 }
 
 /// Runs runc with output in the log's pipe, because the first process keeps it open. Its own
@@ -303,7 +323,22 @@ fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use std::os::fd::AsRawFd;
+
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_grow_keeps_its_content_in_place() {
+        let full = memfd_create("hosts", MemfdFlags::ALLOW_SEALING).unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", full.as_raw_fd()));
+        write(&path, "before\n").unwrap();
+        fcntl_add_seals(&full, SealFlags::GROW).unwrap();
+        assert!(write(&path, "before and after\n").is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"before\n");
+        write(&path, "short\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"short\n");
+    }
 
     #[test]
     fn paths_that_overlays_refuse_and_folders_without_linux_are_refused() {

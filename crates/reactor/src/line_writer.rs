@@ -2,8 +2,9 @@
 //! error.
 //!
 //! A thread of its own writes, so callers never wait. Lines arrive formatted. Invariants: the queue
-//! is bounded; a line that does not fit is dropped and counted, and the count is written once the
-//! destination takes lines again; waits for the thread have a limit.
+//! is bounded; a line that does not fit, or is refused such as by a full disk, is dropped and
+//! counted, and the count is written with the next lines that the destination takes; no line begins
+//! within another one; waits for the thread have a limit.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,6 +36,8 @@ impl Common {
     }
 
     fn write_all(&self, mut writer: impl Write, tell: impl Fn(u64) -> String) {
+        // Lines that were refused, and whether the last one was cut.
+        let (mut refused, mut is_cut) = (0, false);
         let mut state = self.lock();
         loop {
             while state.waiting.is_empty() && state.dropped == 0 {
@@ -46,19 +49,48 @@ impl Common {
                 state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.writing = true;
-            let mut lines = std::mem::take(&mut state.waiting);
-            // They found no room behind these lines, so they come after them.
+            let lines = std::mem::take(&mut state.waiting);
             let dropped = std::mem::take(&mut state.dropped);
             drop(state);
-            if dropped > 0 {
-                lines.extend_from_slice(tell(dropped).as_bytes());
-                lines.push(b'\n');
+            let told = |count| if count > 0 { tell(count) + "\n" } else { String::new() };
+            let before = if is_cut { "\n".to_owned() } else { String::new() } + &told(refused);
+            // Those that were dropped found no room behind these lines, so they come after them.
+            let all = [before.as_bytes(), &lines, told(dropped).as_bytes()].concat();
+            let written = write(&mut writer, &all);
+            if written > 0 {
+                is_cut = all[written - 1] != b'\n';
             }
-            // A reader that has gone away wants nothing more.
-            let _gone = writer.write_all(&lines).and_then(|()| writer.flush());
+            if written >= before.len() {
+                refused = 0;
+            }
+            if written < all.len() {
+                let kept = lines.len().min(written.saturating_sub(before.len()));
+                refused += dropped + count(&lines[kept..]);
+            }
             state = self.lock();
         }
     }
+}
+
+/// Returns the number of lines that end in these bytes.
+fn count(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Writes as much as the writer takes, and returns how many bytes that is.
+fn write(writer: &mut impl Write, bytes: &[u8]) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match writer.write(&bytes[written..]) {
+            Ok(0) => break,
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // A reader that has gone away wants nothing more.
+            Err(_) => break,
+        }
+    }
+    let _gone = writer.flush();
+    written
 }
 
 /// Line writer that never blocks its callers.
@@ -143,6 +175,40 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// Disk with room for so many bytes, and what is on it.
+    #[derive(Clone, Default)]
+    struct Disk(Arc<Mutex<(usize, Vec<u8>)>>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (room, content) = &mut *self.0.lock().unwrap();
+            let count = bytes.len().min(*room);
+            *room -= count;
+            content.extend_from_slice(&bytes[..count]);
+            if count > 0 { Ok(count) } else { Err(io::ErrorKind::StorageFull.into()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_loses_lines_that_are_counted_once_it_has_room() {
+        let disk = Disk::default();
+        let tell = |count| format!("{count} dropped");
+        let writer = LineWriter::new(100, disk.clone(), tell).unwrap();
+        for (room, line) in
+            [(6, "first"), (3, "second"), (0, "third"), (1, "fourth"), (99, "fifth"), (99, "last")]
+        {
+            disk.0.lock().unwrap().0 = room;
+            writer.put(line, false);
+            assert!(writer.flush(Duration::from_secs(60)));
+        }
+        let content = disk.0.lock().unwrap().1.clone();
+        assert_eq!(String::from_utf8(content).unwrap(), "first\nsec\n3 dropped\nfifth\nlast\n");
     }
 
     #[test]

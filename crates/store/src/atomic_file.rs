@@ -5,8 +5,9 @@
 //! effect, and two writers of one name do not share a file. Does not sync. Invariant: dropping an
 //! unfinished file removes it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// An unfinished file.
@@ -24,6 +25,18 @@ impl AtomicFile {
     /// # Errors
     /// The operating system's error if the folder refuses the file.
     pub fn create(path: &Path) -> io::Result<(Self, File)> {
+        Self::create_as(path, 0o666)
+    }
+
+    /// Creates a file that its owner alone can read, likewise.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_private(path: &Path) -> io::Result<(Self, File)> {
+        Self::create_as(path, 0o600)
+    }
+
+    fn create_as(path: &Path, mode: u32) -> io::Result<(Self, File)> {
         let number = csd_reactor::block_on(&csd_reactor::Config::default(), || async {
             csd_reactor::random_u64()
         });
@@ -31,7 +44,7 @@ impl AtomicFile {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(".{number:016x}.part"));
         let temporary = PathBuf::from(temporary);
-        let file = File::create_new(&temporary)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         Ok((Self { path: path.to_owned(), temporary, finished: false }, file))
     }
 
@@ -87,6 +100,17 @@ mod tests {
         assert_eq!(late.finish_new().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_private_file_is_its_owner_s_from_the_start() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let (whole, file) = AtomicFile::create_private(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        whole.finish().unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, Words};
 use csd_store::extent::UNIT_BYTES;
 
 use crate::cli::tuning::{Tuning, understand};
-use crate::cli::{Media, parse_listen_one};
+use crate::cli::{Media, parse_listen};
 use crate::drive::KV_PERCENT;
 use crate::report::Failure;
 use crate::units::size;
@@ -42,13 +42,15 @@ pub(super) fn of_new(
 fn at_place(given: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
     let mut options = given.clone();
     if let Some(Words::One(metrics)) = options.get_mut("metrics") {
-        let mut address = parse_listen_one(metrics).map_err(Failure::usage)?;
-        if address.port() != 0 {
-            let port = u16::try_from(before).ok().and_then(|n| address.port().checked_add(n));
+        let addresses = parse_listen(metrics).map_err(Failure::usage)?.0;
+        // A name stays one, so that every start takes all addresses that it has then.
+        if let (Some((host, _)), [first, ..]) = (metrics.rsplit_once(':'), &addresses[..])
+            && first.port() != 0
+        {
+            let port = u16::try_from(before).ok().and_then(|n| first.port().checked_add(n));
             let beyond = || Failure::usage("--metrics: there are not as many ports behind it");
-            address.set_port(port.ok_or_else(beyond)?);
+            *metrics = format!("{host}:{}", port.ok_or_else(beyond)?);
         }
-        *metrics = address.to_string();
     }
     Ok(options)
 }
@@ -227,6 +229,8 @@ mod tests {
         let at = |before| of_new(&given, None, before).map(|options| options["metrics"].clone());
         assert_eq!(at(2).unwrap(), Words::One("127.0.0.1:9466".to_owned()));
         assert!(at(60_000).is_err());
+        let named = of_new(&one("metrics", "localhost:9464"), None, 1).unwrap();
+        assert_eq!(named["metrics"], Words::One("localhost:9465".to_owned()));
         let like = drive(of_new(&given, None, 0).unwrap());
         assert!(!of_new(&DriveOptions::new(), Some(&like), 0).unwrap().contains_key("metrics"));
     }

@@ -4,15 +4,15 @@
 //! they keep for as long as the file exists. Drives elsewhere are listed without one: they must
 //! have a file of their own. Invariant: only its owner may read it.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use csd_drive::peers::PeerList;
 use csd_nvme::auth::{Hash, Secret};
 use csd_os::os_folder::remove_if_there;
 use csd_store::array::DriveRecord;
+use csd_store::atomic_file::AtomicFile;
 
 use super::Local;
 use crate::report::Failure;
@@ -56,15 +56,9 @@ pub(super) fn write(local: &Local) -> Result<(), Failure> {
     if text == before {
         return Ok(());
     }
-    let new = path.with_extension("new");
-    remove_if_there(&new).map_err(cannot)?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
-        // Nothing half-written stays on a full disk.
-        let _gone = remove_if_there(&new);
-        cannot(error)
-    })?;
-    fs::rename(&new, &path).map_err(cannot)
+    let (whole, mut file) = AtomicFile::create_private(&path).map_err(cannot)?;
+    file.write_all(text.as_bytes()).map_err(cannot)?;
+    whole.finish().map_err(cannot)
 }
 
 /// Deletes the file.

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Child;
 
-use csd_os::os_folder::remove_if_there;
 use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, IN_MEMORY};
+use csd_store::atomic_file::AtomicFile;
 
 use super::{Local, media, options, oses, peers, process};
 use crate::cli;
@@ -108,12 +108,8 @@ pub(super) fn try_all(
 /// Writes a file in the folder and deletes it, as drives write theirs: their logs say nothing on a
 /// full disk.
 fn try_folder(folder: &Path) -> std::io::Result<()> {
-    let (path, text) = (folder.join("room"), [b' '; ROOM_BYTES]);
-    remove_if_there(&path)?;
-    let mut file = std::fs::File::create_new(&path)?;
-    let written = file.write_all(&text).and_then(|()| file.sync_all());
-    remove_if_there(&path)?;
-    written
+    let (_dropped_again, mut file) = AtomicFile::create(&folder.join("room"))?;
+    file.write_all(&[b' '; ROOM_BYTES]).and_then(|()| file.sync_all())
 }
 
 fn start_one(

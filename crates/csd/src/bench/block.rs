@@ -40,7 +40,7 @@ pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failur
         None => started.describe(&mut settings),
     };
     let conditions = format!("{machine}, {pairs} pairs of {run_ms} ms, {drive}");
-    report(&conditions, url.as_deref(), settings, &outcome, record)
+    Ok(report(&conditions, url.as_deref(), settings, &outcome, record))
 }
 
 /// Describes the block namespace of a URL, by standard commands that only read.

@@ -51,7 +51,7 @@ pub(super) fn kv(options: &KvBench, context: &Context) -> Result<Report, Failure
     };
     let conditions =
         format!("{machine}, {pairs} pairs of {values}, {threads} threads, depth {depth}, {drive}");
-    report(&conditions, url.as_deref(), settings, &outcome, record)
+    Ok(report(&conditions, url.as_deref(), settings, &outcome, record))
 }
 
 fn plan(options: &KvBench, context: &Context) -> Result<Plan, Failure> {

@@ -89,18 +89,11 @@ fn report<R: Describe>(
     url: Option<&str>,
     settings: Value,
     outcome: &Outcome<R>,
-    mut record: Record,
-) -> Result<Report, Failure> {
+    record: Record,
+) -> Report {
     let Outcome { rows, valid, validity, left_out } = outcome;
     let mut text = format!("{conditions}\n{}\n", R::head());
-    for row in rows {
-        let mut line = row.recorded(validity);
-        if let Some(url) = url {
-            line["url"] = url.into();
-        }
-        record.append(line).map_err(failure)?;
-        text += &format!("{row}\n");
-    }
+    rows.iter().for_each(|row| text += &format!("{row}\n"));
     for line in left_out.iter().chain([validity]) {
         text += &format!("{line}\n");
     }
@@ -122,7 +115,23 @@ fn report<R: Describe>(
         ));
     }
     report.warnings.extend(unpinned());
-    Ok(report)
+    let lines = rows.iter().map(|row| {
+        let mut line = row.recorded(validity);
+        if let Some(url) = url {
+            line["url"] = url.into();
+        }
+        line
+    });
+    keep(record, lines, &mut report);
+    report
+}
+
+/// Appends lines to the record. What was measured is reported even if they cannot be written, with
+/// a warning that a script sees.
+fn keep(mut record: Record, lines: impl IntoIterator<Item = Value>, report: &mut Report) {
+    if let Some(error) = lines.into_iter().find_map(|line| record.append(line).err()) {
+        report.warn(format!("the results are not recorded: {error}"));
+    }
 }
 
 /// Returns a warning if this process may use one CPU alone.

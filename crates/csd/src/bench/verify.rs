@@ -7,7 +7,7 @@ use csd_bench::record;
 use csd_bench::verify::{self, Row, RtlRow, Settings};
 use serde_json::{Value, json};
 
-use super::{failure, measured};
+use super::{failure, keep, measured};
 use crate::cli::bench::{Engine, Verify};
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 16 << 30;
 
 /// Measures or computes, records and reports.
 pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Failure> {
-    let mut record = options.record.open().map_err(failure)?;
+    let record = options.record.open().map_err(failure)?;
     let sizes = sizes(&options.sizes)?;
     let (text, rows, scattered) = match options.engine {
         Engine::Rtl => {
@@ -40,11 +40,8 @@ pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Fail
             (cpu_text(&rows), rows.iter().map(Row::describe).collect::<Vec<Value>>(), scattered)
         }
     };
-    for row in &rows {
-        record.append(row.clone()).map_err(failure)?;
-    }
     let machine = record::machine();
-    let result = json!({ "machine": machine, "combinations": rows });
+    let result = json!({ "machine": machine, "combinations": &rows });
     let mut report = Report::new(format!("{machine}\n{text}"), result);
     if scattered > 0 {
         report.warn(format!(
@@ -52,6 +49,7 @@ pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Fail
              machine is less busy"
         ));
     }
+    keep(record, rows, &mut report);
     Ok(report)
 }
 

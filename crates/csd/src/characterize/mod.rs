@@ -37,7 +37,7 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
         return limited::work(&context.options()?);
     }
     let kernels = kernels(&options.kernels)?;
-    check_output(&options.output)?;
+    crate::target::check(&options.output)?;
     let target = Target::find(options, &kernels, context)?;
     let mut warnings = target.left_out();
     let kernels = target.fit(kernels, &mut warnings);
@@ -125,18 +125,6 @@ fn sorted(sizes: &[u64]) -> Vec<u64> {
     sizes
 }
 
-/// Checks the output path before measuring, which takes minutes.
-pub(crate) fn check_output(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder {
-        Some(folder) if !folder.is_dir() => {
-            Err(Failure::usage(format!("there is no folder {}", folder.display())))
-        }
-        _ if path.is_dir() => Err(Failure::usage(format!("{} is a folder", path.display()))),
-        _ => Ok(()),
-    }
-}
-
 /// Returns the overloads, each with the function that measures it if it limits memory.
 fn overloads(options: &Characterize, context: &Context) -> Result<Vec<Overloaded>, Failure> {
     let mut all = Vec::new();
@@ -176,9 +164,7 @@ fn scratch_folder(options: &Characterize) -> PathBuf {
 fn write(profile: &Profile, path: &Path) -> Result<(), Failure> {
     let text = profile.to_toml();
     Profile::parse(&text).expect("what was measured makes a sound profile");
-    let temporary = path.with_extension("new");
-    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
+    crate::target::replace(path, &text)
 }
 
 impl From<Error> for Failure {

@@ -255,11 +255,6 @@ pub(crate) fn parse_listen(text: &str) -> Result<Listen, String> {
     csd_initiator::resolve(text).map(Listen).map_err(|why| wrong(&why))
 }
 
-/// Parses an address to listen on, the first one of a name.
-pub(crate) fn parse_listen_one(text: &str) -> Result<SocketAddr, String> {
-    parse_listen(text).map(|listen| listen.0[0])
-}
-
 /// Returns a parser of numbers of cores.
 fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)

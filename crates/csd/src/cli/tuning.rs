@@ -1,13 +1,11 @@
 //! Options of a drive that `csd drive serve`, `csd array up` and `csd array add` share.
 
-use std::net::SocketAddr;
-
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 use csd_reactor::BackendKind;
 use csd_store::array::{DriveOptions, Words};
 
-use super::{cores, parse_listen_one};
+use super::{Listen, cores, parse_listen};
 use crate::log_file::{FILES, FILES_MAX};
 use crate::units::{parse_percent, parse_size};
 
@@ -60,9 +58,9 @@ pub(crate) struct Tuning {
     /// 64M a core [default: 192M a core]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) transfer_memory: Option<u64>,
-    /// Serve Prometheus metrics at this address (GET /metrics)
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen_one)]
-    pub(crate) metrics: Option<SocketAddr>,
+    /// Serve Prometheus metrics at this address (GET /metrics), at all addresses of a name
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
+    pub(crate) metrics: Option<Listen>,
     /// Log format
     #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
     pub(crate) log: crate::log::Form,

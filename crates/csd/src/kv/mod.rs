@@ -26,7 +26,7 @@ use crate::query::address_of;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::pairs;
-use crate::target::Target;
+use crate::target::{Target, cannot_write};
 use crate::units::{grouped, percent, size};
 
 /// Runs a command of `csd kv`.
@@ -121,7 +121,7 @@ fn get(options: &Get, context: &Context) -> Result<Report, Failure> {
         Err(Error::Stream(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(Report::default());
         }
-        Err(Error::Stream(error)) => return Err(Failure::os(&options.file, &error)),
+        Err(Error::Stream(error)) => return Err(cannot_write(&options.file, &error)),
         Err(error) => return Err(error.into()),
     };
     let to_stdout = target.is_stdout();

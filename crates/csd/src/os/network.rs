@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use csd_initiator::Controller;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::target::{OsTarget, program};
 use crate::report::Failure;
+use crate::target;
 use crate::units::size;
 
 /// Name of the tunnel's host inside.
@@ -157,20 +159,30 @@ pub(super) fn know_host(
         config.push_str(&format!("  IdentityFile {}\n", quoted(&identity)));
     }
     // Another command may do this for another drive of the array.
-    let cannot = |error| Failure::os(known.display(), &error);
-    let lock = File::options().create(true).append(true).open(&known).map_err(cannot)?;
-    lock.lock().map_err(cannot)?;
-    let is_own = |line: &&str| line.split(' ').next() == Some(name);
-    let others = read(&known)?;
-    let others = others.split_inclusive('\n').filter(|line| !is_own(line)).collect::<String>();
-    write(&known, &format!("{others}{name} {key}\n"))?;
+    let _lock = lock(&known).map_err(|error| Failure::os(known.display(), &error))?;
     let before = read(&path)?;
     let others = without_host(&before, name);
     // Without keys to tell, a block that is there names them.
     if keys.is_some() || others == before {
-        write(&path, &format!("{others}{config}"))?;
+        target::replace(&path, &format!("{others}{config}"))?;
     }
-    Ok(())
+    let is_own = |line: &&str| line.split(' ').next() == Some(name);
+    let others = read(&known)?;
+    let others = others.split_inclusive('\n').filter(|line| !is_own(line)).collect::<String>();
+    // The last one: whoever opens this file from now on has the lock.
+    target::replace(&known, &format!("{others}{name} {key}\n"))
+}
+
+/// Locks a file that its users replace while they hold the lock.
+fn lock(path: &Path) -> std::io::Result<File> {
+    loop {
+        let file = File::options().create(true).append(true).open(path)?;
+        file.lock()?;
+        let (held, named) = (file.metadata()?, fs::metadata(path));
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
+            return Ok(file);
+        }
+    }
 }
 
 /// Returns the private key of a public one, if it is next to it: OpenSSH's client tries only some
@@ -202,10 +214,6 @@ fn read(path: &Path) -> Result<String, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         text => text.map_err(|error| Failure::os(path.display(), &error)),
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| Failure::os(path.display(), &error))
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use csd_measure::profile::{
 };
 
 use super::cases::is_one;
-use crate::characterize;
 use crate::clock;
 use crate::report::Failure;
+use crate::target;
 
 /// Name of the drives in a profile.
 const DEVICE: &str = "drive";
@@ -37,11 +37,6 @@ fn of_files(rows: &[Row]) -> Vec<&Row> {
     found
 }
 
-/// Checks the output path before measuring, which takes minutes.
-pub(super) fn check(path: &Path) -> Result<(), Failure> {
-    characterize::check_output(path)
-}
-
 /// Returns the points as CSV: blocks after encoding, MB of a block, and seconds of one encoding on
 /// the host and in a drive.
 pub(super) fn points(rows: &[Row]) -> String {
@@ -54,19 +49,11 @@ pub(super) fn points(rows: &[Row]) -> String {
     text
 }
 
-/// Writes a file in one step.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|error| Failure::os(format!("cannot write {}", path.display()), &error))
-}
-
 /// Writes a profile with a point of the host and one of the drive for each size.
 pub(super) fn write_profile(path: &Path, rows: &[Row], pace: &str) -> Result<(), Failure> {
     let text = profile(rows, pace).to_toml();
     Profile::parse(&text).expect("what was measured makes a sound profile");
-    write(path, &text)
+    target::replace(path, &text)
 }
 
 /// Describes the drives.

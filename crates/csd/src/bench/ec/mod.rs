@@ -17,11 +17,12 @@ use csd_bench::record;
 use csd_bench::serve::Options;
 use serde_json::{Value, json};
 
-use super::{LAUNCH, failure, measured, unpinned};
+use super::{LAUNCH, failure, keep, measured, unpinned};
 use crate::cli::bench_ec::Ec;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
+use crate::target;
 use pace::Pace;
 
 /// Measures, writes and reports.
@@ -29,13 +30,13 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
     let pace = Pace::load(&options.pace)?;
     let cases = cases::cases(options, pace.as_ref())?;
     for path in [&options.output, &options.write_profile].into_iter().flatten() {
-        files::check(path)?;
+        target::check(path)?;
         if !cases.iter().any(files::is_point) {
             let why = "takes times at power 1: add 1 to --drive-power and --host-power";
             return Err(Failure::usage(format!("{}: it {why}", path.display())));
         }
     }
-    let mut record = options.record.open().map_err(failure)?;
+    let record = options.record.open().map_err(failure)?;
     let (isal, left_out) = load(options.isal.as_deref())?;
     let plan = Plan {
         cases,
@@ -47,13 +48,8 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
     };
     let machine = record::machine();
     let rows = measured(context, move |stop, progress| ec::measure(&plan, stop, progress))?;
-    for row in &rows {
-        let mut line = row.describe();
-        (line["pace"], line["drives"]) = (options.pace.as_str().into(), options.drives.into());
-        record.append(line).map_err(failure)?;
-    }
     if let Some(path) = &options.output {
-        files::write(path, &files::points(&rows))?;
+        target::replace(path, &files::points(&rows))?;
     }
     if let Some(path) = &options.write_profile {
         files::write_profile(path, &rows, &options.pace)?;
@@ -63,6 +59,12 @@ pub(super) fn ec(options: &Ec, context: &Context) -> Result<Report, Failure> {
         result(options, &machine, &rows, &left_out),
     );
     warn(&mut report, &rows);
+    let lines = rows.iter().map(|row| {
+        let mut line = row.describe();
+        (line["pace"], line["drives"]) = (options.pace.as_str().into(), options.drives.into());
+        line
+    });
+    keep(record, lines, &mut report);
     Ok(report)
 }
 
