@@ -47,7 +47,7 @@ fn a_characterization_leaves_neither_its_drive_nor_a_file() {
 /// After a kill its objects stay, and their names say what they were for.
 #[test]
 fn a_characterization_of_an_array_leaves_no_object_unless_it_is_killed() {
-    let array = Array::up(2, "256M");
+    let array = Array::up(2, "1G");
     let names = || array.csd(&["ls", "--all"]).expect(0, &[]).text();
     // Ended while the first object is put, and while it is measured.
     for (ended_by, kernels) in [
