@@ -70,7 +70,7 @@ fn a_characterization_of_an_array_leaves_no_object_unless_it_is_killed() {
             assert_eq!(names(), "no objects\n", "{ended_by:?}");
         }
     }
-    let left = array.csd(&["ls", "characterize-", "--json"]).expect(0, &[]).json();
+    let left = array.csd(&["ls", "characterize-", "--all", "--json"]).expect(0, &[]).json();
     for object in left["result"]["objects"].as_array().unwrap() {
         array.csd(&["rm", object["name"].as_str().unwrap()]).expect(0, &[]);
     }
