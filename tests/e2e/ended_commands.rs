@@ -47,7 +47,7 @@ fn a_characterization_leaves_neither_its_drive_nor_a_file() {
 /// After a kill its objects stay, and their names say what they were for.
 #[test]
 fn a_characterization_of_an_array_leaves_no_object_unless_it_is_killed() {
-    let array = Array::up(2, "256M");
+    let array = Array::up(2, "1G");
     let names = || array.csd(&["ls", "--all"]).expect(0, &[]).text();
     // Ended while the first object is put, and while it is measured.
     for (ended_by, kernels) in [
@@ -70,7 +70,7 @@ fn a_characterization_of_an_array_leaves_no_object_unless_it_is_killed() {
             assert_eq!(names(), "no objects\n", "{ended_by:?}");
         }
     }
-    let left = array.csd(&["ls", "characterize-", "--json"]).expect(0, &[]).json();
+    let left = array.csd(&["ls", "characterize-", "--all", "--json"]).expect(0, &[]).json();
     for object in left["result"]["objects"].as_array().unwrap() {
         array.csd(&["rm", object["name"].as_str().unwrap()]).expect(0, &[]);
     }

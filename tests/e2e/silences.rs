@@ -12,7 +12,7 @@ use crate::support::harness::{Array, Running, finish, signal, wait_until};
 /// Measurements that last until the drive has been silent.
 const CHARACTERIZE: &str = "characterize --size 64M --cores 1 --repeat 20 -o p.toml --json";
 const BLOCK: &str = "bench block --pairs 5 --run-ms 200 --json";
-const KV: &str = "bench kv --write --pairs 50 --keys 2000 --value-bytes 4000 --json";
+const KV: &str = "bench kv --write --pairs 2 --keys 2000 --value-bytes 4000 --json";
 
 /// Returns what a command that runs has said on standard error.
 fn said(running: &Running) -> String {

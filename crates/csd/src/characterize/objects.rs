@@ -3,7 +3,7 @@
 //! Objects are stored as blocks. Every drive holds a whole working set; the sets are equal.
 //! Invariant: dropping the value removes the objects, also after a signal, which ends the
 //! measurement before its next step. Only if the process is killed they remain: their names begin
-//! with [`PREFIX`], `csd ls` shows them and `csd rm` removes them.
+//! with [`PREFIX`], `csd ls --all` shows them and `csd rm` removes them.
 
 use std::io::{self, Read};
 use std::rc::Rc;
