@@ -67,7 +67,7 @@ pub fn run_together(clients: &mut [Client], count: u64) -> Result<Duration, Erro
     Ok(watch.start.elapsed())
 }
 
-/// What [`times_next_to`] has measured.
+/// Result of [`times_next_to`].
 #[derive(Debug)]
 pub struct Timed {
     /// Time of each operation, ns.
@@ -78,8 +78,8 @@ pub struct Timed {
     pub elapsed: Duration,
 }
 
-/// Completes this many operations of `client`, which has a depth of 1, while `others` keep theirs in
-/// flight, by turns.
+/// Completes this many operations of `client`, of depth 1, while `others` keep theirs in flight, by
+/// turns.
 ///
 /// # Errors
 /// Those of [`Client::run_count`].

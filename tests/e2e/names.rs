@@ -106,8 +106,8 @@ fn a_path_that_is_no_utf8_works_or_is_named() {
     let done = finish(array.spawn_as(command, &[], Stdio::null()));
     done.expect(2, &["argument \"m\\xFFm\" is no UTF-8"]);
 
-    // An array in such a folder is refused, because options of drives are text, and nothing is made.
-    // Hosts use an array's file there.
+    // An array in such a folder is refused, because options of drives are text, and nothing is
+    // made. Hosts use an array's file there.
     let folder = array.folder.path().join(OsStr::from_bytes(b"d\xFF"));
     std::fs::create_dir(&folder).unwrap();
     let mut command = Command::new(binary());

@@ -39,7 +39,7 @@ struct Arguments {
     common: Common,
 }
 
-/// What a window has measured.
+/// Result of a window.
 struct Window {
     /// 50th and 99th percentiles of the latency, us.
     latency_us: [f64; 2],

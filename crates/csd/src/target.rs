@@ -105,7 +105,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     target.finish()
 }
 
-/// Checks where a file is to be written, and that there is room, before a measurement of minutes.
+/// Checks the place of a file of results, and that there is room, before a measurement of minutes.
 ///
 /// # Errors
 /// Usage: there is no such folder, or it is one. Run: nothing can be written.

@@ -280,8 +280,8 @@ fn write_files(os_folder: &OsFolder, options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Writes a file, in place because an operating system that runs has it mounted. If that fails, such
-/// as on a full disk, what was there before is there again.
+/// Writes a file, in place because an operating system that runs has it mounted. If that fails,
+/// such as on a full disk, what was there before is there again.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let before = fs::read(path).ok();
     if before.as_deref() == Some(text.as_bytes()) {

@@ -126,8 +126,8 @@ fn report<R: Describe>(
     report
 }
 
-/// Appends lines to the record. What was measured is reported even if they cannot be written, with
-/// a warning that a script sees.
+/// Appends lines to the record. Lines that cannot be written are a warning that a script sees: the
+/// measurement is reported all the same.
 fn keep(mut record: Record, lines: impl IntoIterator<Item = Value>, report: &mut Report) {
     if let Some(error) = lines.into_iter().find_map(|line| record.append(line).err()) {
         report.warn(format!("the results are not recorded: {error}"));
