@@ -10,6 +10,7 @@ use csd_store::array::{Array, GUARDED};
 use csd_store::catalogue::{Entry, claim_key, key};
 use csd_store::error::NameError;
 use csd_store::object::{self, Error};
+use csd_store::scrub;
 
 use super::Lane;
 use super::at_rest;
@@ -79,4 +80,29 @@ fn a_reclaim_leaves_the_claims_of_an_entry_that_one_drive_alone_holds() {
     assert!(matches!(found, Err(Error::Name(NameError::Missing { .. }))), "{found:?}");
     assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
     assert_eq!((reclaimed, reclaim().expect("reclaims").claims), (0, 0));
+}
+
+/// A drive's damaged claim may be any writer's. Deleted too early, it would be a vote for another.
+#[test]
+fn a_scrub_gives_no_epoch_of_damaged_claims_to_another_writer() {
+    let lane = with_object();
+    lane.ask(interrupted);
+    lane.ask(|array| async move {
+        let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
+        for drive in &array.voters()[1..3] {
+            let (claim, value) =
+                (claim_key(&entry.name, entry.epoch), Buffer::from_slice(&[7; 40]));
+            drive.objects.store(&claim, vec![value], 0).await.expect("stores");
+        }
+    });
+    lane.world.partition(lane.hosts[0], lane.drives[0].machine);
+    let mended = lane.ask(|array| async move { scrub::names(&array, &[], true).await });
+    let mended = mended.expect("reads").bad.iter().filter(|bad| bad.repaired).count();
+    drop(lane.ask(|array| async move { object::remove(&array, &name_of(0)).await }));
+    assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
+    assert_eq!(mended, 0, "nobody knows whose they are");
+    lane.world.heal(lane.hosts[0], lane.drives[0].machine);
+    lane.ask(|array| async move { scrub::names(&array, &[], true).await }).expect("mends");
+    lane.ask(|array| async move { object::remove(&array, &name_of(0)).await }).expect("removes");
+    assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
 }

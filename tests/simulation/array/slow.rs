@@ -1,6 +1,8 @@
 //! Drives that are slow: again and again some of them, more than any code bears, answer a host
 //! nothing for 1 to 60 s, and then go on.
 //!
+//! Or the connections to half of them end in the middle of a read.
+//!
 //! Rules: as long as each answers within the timeout, every object is read, with its bytes, and no
 //! piece is called lost. If one is silent for longer, a command ends within a few timeouts; it may
 //! fail, and then names the drive's silence. No reader gets other bytes.
@@ -17,7 +19,7 @@ use csd_store::object::{self, On, PutOptions};
 
 use super::history::{CHUNK_BYTES, bytes_of};
 use super::host::read;
-use super::pace::{ask, options_of, put_bytes};
+use super::pace::{ask, begin, options_of, put_bytes};
 use super::{DRIVES, Lane, plan};
 use crate::seeds;
 
@@ -39,6 +41,9 @@ struct Counts {
     /// Silences of a drive within the timeout, and beyond it.
     within: u64,
     beyond: u64,
+    /// Connections that ended, and objects that were read meanwhile.
+    ended: u64,
+    read_again: u64,
     /// Objects that were read, in the first case and in the second, and reads that failed there.
     read: u64,
     read_beyond: u64,
@@ -49,6 +54,8 @@ impl Counts {
     fn add(&mut self, other: Self) {
         self.within += other.within;
         self.beyond += other.beyond;
+        self.ended += other.ended;
+        self.read_again += other.read_again;
         self.read += other.read;
         self.read_beyond += other.read_beyond;
         self.failed += other.failed;
@@ -126,6 +133,18 @@ fn read_slowly(
     (told.take().expect("the host has ended"), silences)
 }
 
+/// Reads an object while the connections to half of the drives end, once.
+fn read_cut_off(lane: &Lane, object: u64) -> Result<(), String> {
+    let told = begin(lane, 0, async move |_| read_all(options(TIMEOUT), vec![object]).await);
+    lane.world.run_for(Duration::from_micros(lane.draw(0..8_000)));
+    let first = usize::try_from(lane.draw(0..2)).unwrap() * HALF;
+    for drive in &lane.drives[first..first + HALF] {
+        lane.world.disconnect(lane.hosts[0], drive.machine);
+    }
+    lane.wait("the host", || !lane.world.is_running(lane.hosts[0]));
+    told.take().expect("the host has ended").remove(0)
+}
+
 fn run(seed: u64) -> Counts {
     let (lane, mut counts) = (Lane::new(seed, GUARDED), Counts::default());
     lane.start_drives();
@@ -139,13 +158,19 @@ fn run(seed: u64) -> Counts {
     let protected: Vec<u64> = all.iter().copied().filter(is_protected).collect();
     // A machine accepts connections for a drive that is slow; this network does not, so the host
     // waits longer for that. Or it takes the drive for down, and tries again when it needs it.
-    for (reach, objects) in [(TIMEOUT, all.clone()), (Duration::from_secs(5), protected)] {
+    for (reach, objects) in [(TIMEOUT, all.clone()), (Duration::from_secs(5), protected.clone())] {
         let (told, silences) = read_slowly(&lane, (reach, objects), WITHIN_S);
         counts.within += silences;
         for done in told {
             done.unwrap_or_else(|why| panic!("drives answered within {WITHIN_S} s: {why}"));
             counts.read += 1;
         }
+    }
+    for object in protected {
+        let done = read_cut_off(&lane, object);
+        done.unwrap_or_else(|why| panic!("connections ended, and no drive did: {why}"));
+        counts.ended += HALF as u64;
+        counts.read_again += 1;
     }
     let (told, silences) = read_slowly(&lane, (TIMEOUT, all), BEYOND_S);
     counts.beyond += silences;

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use csd_drive::life::drain;
 use csd_kvlog::check::check;
-use csd_kvlog::format;
+use csd_kvlog::format::{self, SHARDS};
 use csd_kvlog::media::{Fault, Faulty, Media, Operation, Volatile};
+use csd_kvlog::recover::survey;
 use csd_nvme::feature::FeatureId;
 
-use crate::lives::{Lives, SMALL, together};
+use crate::lives::{Lives, SMALL, segments_of, together};
 use crate::seeds;
 use kinds::{Kind, Phase, structure};
 use work::{KEYS, Known, Shared, change, compare_figures, verify, work};
@@ -154,6 +155,7 @@ impl Base {
             }
             (is_read_only, stopped, segments.cleaned_count(), segments.checkpoint_count())
         });
+        let was_stopped = matches!(lived, Ok((_, Some(_), ..)));
         match lived {
             Ok((is_read_only, stopped, cleaned, checkpoints)) => {
                 met.read_only += u64::from(is_read_only);
@@ -164,12 +166,17 @@ impl Base {
             Err(_) => met.refused_starts += 1,
         }
         met.failed_changes += *failed.borrow();
+        is_told(&faulty, number, fault)?;
         match end {
             End::Stop | End::Kill => lives.cut(|| 0),
             End::PowerCut => lives.cut_at_random(),
         }
         let disk = Media::Volatile(Arc::clone(&lives.disk));
         lives = lives.on(move |_| disk);
+        let open = lives.inspect(unsealed);
+        if was_stopped && !faulty.is_read_only() && open.len() > 1 {
+            return Err(format!("one access failed, and the stop left shards {open:?} open"));
+        }
         for start in ["the next start", "the start after it"] {
             let report =
                 lives.inspect(|media| async move { check(&media).await.expect("checked") });
@@ -209,6 +216,28 @@ fn fault_of(operation: Operation, turn: usize) -> Fault {
         Operation::Write => [Fault::Io, Fault::Full, Fault::Short, Fault::Whole][turn % 4],
         _ => Fault::Io,
     }
+}
+
+/// Checks that the medium has counted the fault, and tells where it was, and why.
+fn is_told(faulty: &Faulty, number: usize, fault: Fault) -> Result<(), String> {
+    let Some(access) = faulty.begun().get(number).copied() else { return Ok(()) };
+    let (count, last) = (faulty.failures().count(), faulty.failures().last());
+    let told = last.as_ref().map(|last| (last.operation, last.offset, last.bytes));
+    let word = if fault == Fault::Full { "os error 28" } else { "os error 5" };
+    let is_told = told == Some((access.operation, access.offset, access.bytes))
+        && last.is_some_and(|last| last.reason.contains(word));
+    match is_told && count == 1 {
+        true => Ok(()),
+        false => Err(format!("{count} failures, the last {told:?}, for {access:?}")),
+    }
+}
+
+/// Returns the shards whose newest segment has no seal.
+async fn unsealed(media: Media) -> Vec<u32> {
+    let found = survey(&media, &segments_of(&media).await, SHARDS, 0).await.expect("whole");
+    let newest: BTreeMap<u32, bool> =
+        found.iter().map(|segment| (segment.shard, segment.seal.is_some())).collect();
+    newest.into_iter().filter(|(_, is_sealed)| !is_sealed).map(|(shard, _)| shard).collect()
 }
 
 /// Prints the fault that a panic followed.

@@ -4,9 +4,15 @@
 //! Faults allowed: the flips; crashes of the host that replaces, and power cuts of both drives, in
 //! the middle of the hand-over; objects that are put and removed meanwhile. Rules: what was read
 //! before is read afterwards, protected or not, and the new drive holds every piece with its
-//! digest. Of a drive that is down, exactly the objects that cannot miss it are named.
+//! digest; what it did not get is told. Of a drive that is down, exactly the objects that cannot
+//! miss it are named, and at least these if the look is stopped.
+//!
+//! [`returned`] has a medium that was lost, and is back.
 
-use std::collections::BTreeSet;
+mod returned;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +22,15 @@ use csd_store::array::{Array, DriveIndex, GUARDED, Plan};
 use csd_store::catalogue::{Entry, rebuild};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Error, On, PutOptions};
-use csd_store::repair::{self, HandedOver};
+use csd_store::repair::{self, HandedOver, Limits};
 
-use super::flips::flip_bit;
-use super::history::{CHUNK_BYTES, bytes_of};
-use super::host::{options, read};
-use super::pace::{ask, begin, options_of, put_bytes};
-use super::pieces::Sound;
-use super::repair::no_limits;
-use super::{DRIVES, Drive, Lane, file, ip, nqn, plan};
+use crate::array::flips::flip_bit;
+use crate::array::history::{CHUNK_BYTES, bytes_of};
+use crate::array::host::{options, read};
+use crate::array::pace::{ask, begin, options_of, put_bytes};
+use crate::array::pieces::Sound;
+use crate::array::repair::no_limits;
+use crate::array::{DRIVES, Drive, Lane, at_rest, file, ip, nqn, plan};
 use crate::{DRIVE_BYTES, seeds};
 
 /// Objects that are put before.
@@ -136,7 +142,7 @@ impl Run {
         let one = self.lane.draw_drive();
         let other = (one + usize::try_from(self.lane.draw(1..DRIVES as u64)).unwrap()) % DRIVES;
         let mut places = Vec::new();
-        for entry in super::at_rest::sealed(&media) {
+        for entry in at_rest::sealed(&media) {
             for place in Sound::spare(&media, &entry) {
                 let at = media[place.drive].place_of(&place);
                 places.extend(at.map(|at| (place.drive, at, place.bytes)));
@@ -208,8 +214,24 @@ impl Run {
             sound.pieces.retain(|(stripe, piece, _)| stripes.drive(*stripe, *piece) != Some(here));
             !sound.is_enough()
         };
-        let sealed = super::at_rest::sealed(&media).into_iter();
+        let sealed = at_rest::sealed(&media).into_iter();
         sealed.filter(is_needed).map(|entry| entry.name).collect()
+    }
+
+    /// Returns the number of pieces that the drive of the place lacks, by object.
+    fn lacking(&self) -> BTreeMap<String, u64> {
+        let (media, here) = (self.lane.media_at_rest(), Some(DriveIndex::new(self.place)));
+        let of_entry = |entry: Entry| {
+            let sound = Sound::at_rest(&media, &entry)?;
+            let stripes = &sound.stripes;
+            let all = (0..stripes.count())
+                .flat_map(|stripe| stripes.pieces(stripe).map(move |piece| (stripe, piece)));
+            let wanted = all.filter(|(stripe, piece)| stripes.drive(*stripe, *piece) == here);
+            let held = sound.pieces.iter().filter(|of| stripes.drive(of.0, of.1) == here);
+            let lacking = wanted.count() - held.count();
+            (lacking > 0).then_some((entry.name, lacking as u64))
+        };
+        at_rest::sealed(&media).into_iter().filter_map(of_entry).collect()
     }
 
     /// Hands over to the end while objects come and go, and lets the new drive take the place.
@@ -224,6 +246,7 @@ impl Run {
             hand_over(&array, place, &mut over).await.expect("hands over the rest");
             over
         });
+        assert_eq!(over.lacking, self.lacking(), "pieces that the former drive lacks");
         self.counts.copied += over.pieces;
         self.counts.lacking += over.lacking.values().sum::<u64>();
         self.lane.world.crash(self.lane.drives[place].machine);
@@ -253,7 +276,7 @@ impl Run {
         });
         self.counts.read += read;
         let media = self.lane.media_at_rest();
-        let mut sealed = super::at_rest::sealed(&media);
+        let mut sealed = at_rest::sealed(&media);
         sealed.retain(|entry| entry.protected().is_some());
         for entry in sealed {
             let sound = Sound::at_rest(&media, &entry).expect("it is protected");
@@ -271,12 +294,16 @@ fn replace(seed: u64) -> Counts {
         run.interrupt();
     }
     let place = run.place;
-    let named = ask(&run.lane, 0, async move |array| {
+    let [named, stopped] = ask(&run.lane, 0, async move |array| {
         let sealed = object::list(&array).await.expect("lists").sealed;
-        let limits = no_limits(repair::On::default());
-        repair::endangered(&array, &sealed, DriveIndex::new(place), &limits).await
+        let (place, limits) = (DriveIndex::new(place), no_limits(repair::On::default()));
+        let named = repair::endangered(&array, &sealed, place, &limits).await;
+        let limits = Limits { stop: Rc::new(Cell::new(true)), ..limits };
+        let stopped = repair::endangered(&array, &sealed, place, &limits).await;
+        [named, stopped].map(BTreeSet::from_iter)
     });
-    assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), needed);
+    assert_eq!(named, needed);
+    assert!(stopped.is_superset(&needed), "{stopped:?} of {needed:?}");
     run.counts.endangered = needed.len() as u64;
     run.replace();
     run.counts

@@ -1,29 +1,33 @@
 //! Copies of an entry that are damaged inside values which are sound to their drives: a drive
 //! refuses an entry of the same version, and a rebuild or a scrub mends it all the same. If too few
 //! are sound, nothing counts until a user accepts or drops the name.
+//!
+//! [`unreadable`] has copies that their drives cannot read, [`accepted`] what a user accepts,
+//! [`units`] claims of units of blocks.
+
+mod accepted;
+mod units;
+mod unreadable;
 
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;
 use csd_store::array::{Array, DriveIndex, GUARDED};
-use csd_store::catalogue::{accept, claim_key, key, read_one, rebuild};
+use csd_store::catalogue::{Entry, accept, claim_key, key, read_one, rebuild};
 use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 use csd_store::scrub;
 
-use super::claims::with_object;
-use super::host::name_of;
+use crate::array::claims::with_object;
+use crate::array::host::{name_of, options};
+use crate::array::pieces::left_after_reclaim;
+use crate::array::plan;
 
 /// The drive with the damaged copy.
 const DAMAGED: usize = 2;
 
 /// Replaces the drive's copy by one whose last byte is another.
 pub async fn damage(array: Array) {
-    let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
-    let mut value = entry.encode();
-    *value.last_mut().expect("it is not empty") ^= 1;
-    let objects = &array.drive(DriveIndex::new(DAMAGED)).expect("it is up").objects;
-    let stored = objects.store(&key(&entry.name), vec![Buffer::from_slice(&value)], 0).await;
-    stored.expect("stores");
+    damage_on(&array, &[DAMAGED]).await;
 }
 
 /// Returns true if the drive's copy is the newest entry.
@@ -46,16 +50,21 @@ fn a_rebuild_mends_an_entry_that_is_damaged_inside_a_sound_value() {
 }
 
 /// Replaces copies of the entry on these drives by ones that are damaged.
-async fn damage_on(array: &Array, drives: &[usize]) -> csd_store::catalogue::Entry {
+async fn damage_on(array: &Array, drives: &[usize]) -> Entry {
     let entry = object::lookup(array, &name_of(0)).await.expect("it is there");
     let mut value = entry.encode();
     *value.last_mut().expect("it is not empty") ^= 1;
     for drive in drives {
-        let objects = &array.drive(DriveIndex::new(*drive)).expect("it is up").objects;
-        let stored = objects.store(&key(&entry.name), vec![Buffer::from_slice(&value)], 0).await;
-        stored.expect("stores");
+        store_copy(array, *drive, &entry.name, value.clone()).await;
     }
     entry
+}
+
+/// Stores a value as a drive's copy of the entry of a name.
+async fn store_copy(array: &Array, drive: usize, name: &str, value: Vec<u8>) {
+    let objects = &array.drive(DriveIndex::new(drive)).expect("it is up").objects;
+    let stored = objects.store(&key(name), vec![Buffer::from_slice(&value)], 0).await;
+    stored.expect("stores");
 }
 
 /// Asserts that a name is refused because too few copies are sound.
@@ -68,7 +77,7 @@ async fn assert_refused(array: &Array) {
 }
 
 #[test]
-fn half_of_the_copies_of_an_entry_are_mended_by_a_scrub_and_by_a_writer() {
+fn half_of_the_copies_of_an_entry_are_mended_by_a_scrub() {
     let lane = with_object();
     lane.ask(|array| async move {
         damage_on(&array, &[0, 2, 4]).await;
@@ -93,11 +102,11 @@ fn a_name_with_too_few_sound_copies_stays_so_until_it_is_accepted() {
             for forgotten in [key(&name), Key::new(b"\x07lives").unwrap()] {
                 drive.objects.delete(&forgotten).await.expect("deletes");
             }
-            let plan = super::plan();
-            let again = Array::connect_with(&plan, &super::host::options(), GUARDED).await;
+            let plan = plan();
+            let again = Array::connect_with(&plan, &options(), GUARDED).await;
             assert!(again.slots()[0].vote().is_err());
             rebuild::rebuild(&again, DriveIndex::new(0)).await.expect("rebuilds");
-            let again = Array::connect_with(&plan, &super::host::options(), GUARDED).await;
+            let again = Array::connect_with(&plan, &options(), GUARDED).await;
             assert!(again.slots()[0].vote().is_ok());
             assert_refused(&again).await;
             let accepted = accept(&again, &key(&name), &name).await.expect("accepts");
@@ -128,7 +137,7 @@ fn a_dropped_name_does_not_come_back_and_leaves_nothing() {
             object::reclaim(&array).await.expect("reclaims");
         }
     });
-    assert_eq!(super::pieces::left_after_reclaim(&lane), [""; 0]);
+    assert_eq!(left_after_reclaim(&lane), [""; 0]);
 }
 
 #[test]
