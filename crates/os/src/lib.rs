@@ -10,6 +10,7 @@
 //!   its commands
 //! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
 //!   the one that hosts mount, too
+//! - `users` has its user namespace, `devices` its `/dev`
 //! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes
 //! - [`up`], [`down`], [`status`] and [`exec`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
@@ -20,6 +21,7 @@
 
 pub mod cgroups;
 pub mod config;
+mod devices;
 pub mod down;
 mod error;
 pub mod exec;
@@ -36,6 +38,7 @@ pub mod seccomp;
 pub mod status;
 pub mod tools;
 pub mod up;
+mod users;
 pub mod volume;
 
 pub use error::Error;
