@@ -1,7 +1,7 @@
 //! The devices of an operating system: `/dev` in memory, with nodes of its own.
 //!
-//! In a user namespace runc would take the nodes of this machine. Root inside owns them, so it could
-//! change their modes, and with that the `/dev/null` of everyone.
+//! In a user namespace runc would take the nodes of this machine. Root inside owns them, so it
+//! could change their modes, and with that the `/dev/null` of everyone.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::AsFd;

@@ -58,7 +58,7 @@ const AF_UNIX: u64 = 1;
 const AF_INET: [u64; 2] = [2, 10];
 const AF_NETLINK: u64 = 16;
 /// Types of sockets (SOCK_STREAM, SOCK_DGRAM) and their protocols (default, TCP, UDP) for IPv4 and
-/// IPv6. For others the kernel loads modules, whoever asks.
+/// IPv6. For others the kernel loads modules, also for users without rights.
 const TYPES: [u64; 2] = [1, 2];
 const TYPE_MASK: u64 = 0xF;
 const PROTOCOLS: [u64; 3] = [0, 6, 17];
@@ -195,8 +195,8 @@ fn socket_rules() -> Vec<Value> {
     rules
 }
 
-/// The limit of core files stays as [`crate::config`] sets it, and a program that sets it is told
-/// that it did: many set it to zero, and end if they cannot. The kernel starts the machine's
+/// The limit of core files stays as [`crate::config`] sets it, and setting it seems to
+/// succeed: many programs set it to zero, and end if they cannot. The kernel starts the machine's
 /// program for crashes with a limit of zero as well, but not with that one.
 fn limit_rules() -> Vec<Value> {
     let is_core = |index| is(index, RLIMIT_CORE);

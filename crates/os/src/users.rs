@@ -1,9 +1,9 @@
 //! The user namespace of an operating system: its users have accounts of their own.
 //!
 //! The kernel counts what a user has of inotify, queued signals, message queues and locked memory
-//! for the user in its namespace, and for the user that made that namespace. Here a number that
-//! nobody else has makes it, so that nothing counts for root of this machine, or for another user
-//! of it. Each user inside is the one of the same number outside: owners of files stay.
+//! for the user in its namespace, and for the user that made that namespace. Here a user of an
+//! unused number makes it, so that nothing counts for root of this machine, or for another user of
+//! it. Each user inside is the one of the same number outside: owners of files stay.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn makers_are_numbers_that_nobody_has() {
+    fn makers_have_unused_numbers() {
         let makers = ["csd-os-0a1b2c3d4e5f", "csd-os-0a1b2c3d4e60", ""].map(maker);
         assert!(makers[0] != makers[1]);
         // Up to 0x7FFD_FFFF they are unused; beyond that begin those of file systems of hosts.
