@@ -1,6 +1,6 @@
 //! The operating system of a drive: a Linux root folder that runs on the drive's own blocks.
 //!
-//! It is an OCI bundle that `runc` runs; this crate has no code for namespaces. Its root is
+//! It is an OCI bundle that `runc` runs; `runc` and `unshare` make its namespaces. Its root is
 //! read-only, below an overlay on an ext4 file system in the drive's block namespace. That file
 //! system also has its `/data`. The blocks come in as a file by `csd attach`, through the inside of
 //! the drive.
