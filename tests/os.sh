@@ -17,4 +17,5 @@ else
     echo "SKIPPED os image: none could be made; the tests take this machine's root"
 fi
 cargo test --locked --workspace --test e2e -- --nocapture \
-    os:: os_limits:: os_faults:: os_missing:: os_network:: os_answers::
+    os:: os_limits:: os_faults:: os_missing:: os_network:: os_answers:: \
+    os_shared::

@@ -16,7 +16,8 @@
 //! - [`capacity`]: what objects can still take
 //! - [`os`]: operating systems of drives; [`os_limits`]: what they may not do; [`os_answers`]:
 //!   their OpenSSH meanwhile; [`os_faults`]: what remains of killed ones; [`os_network`]: their
-//!   OpenSSH; [`os_missing`]: machines that lack something
+//!   OpenSSH; [`os_missing`]: machines that lack something; [`os_shared`]: resources that all
+//!   users of the machine share
 //! - [`options`]: options of an array's drives
 //! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
@@ -105,6 +106,7 @@ mod os_faults;
 mod os_limits;
 mod os_missing;
 mod os_network;
+mod os_shared;
 mod over_objects;
 mod pace;
 mod page_lists;

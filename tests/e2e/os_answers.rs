@@ -19,6 +19,7 @@ fn ssh_answers_whatever_programs_take() {
     let reached = Reached::up(namespaces, &limits);
     let other = Guest::drive("memory");
     let answers = || assert_eq!(reached.says("echo ok"), "ok\n");
+    no_neighbours_for_addresses(&reached);
     let loops = "(while :; do :; done) & (while :; do :; done) & echo begun; wait";
     let mut loops = reached.guest.spawn(&["sh", "-c", loops]);
     let said = loops.output.path().join("out");
@@ -37,6 +38,22 @@ fn ssh_answers_whatever_programs_take() {
     assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"), "{full:?}");
     answers();
     hosts_go_on(&reached.guest, &other);
+}
+
+/// Sends to all addresses of the tunnel's network. The table of neighbours is one of the whole
+/// machine.
+fn no_neighbours_for_addresses(reached: &Reached) {
+    let entries = || {
+        let text = fs::read_to_string("/proc/net/stat/arp_cache").unwrap();
+        let number = text.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+        u32::from_str_radix(number, 16).unwrap()
+    };
+    let before = entries();
+    let send = "import socket; udp = socket.socket(2, 2); \
+                [udp.sendto(b'x', (f'10.77.0.{n}', 9)) for n in range(3, 254)]";
+    reached.says(&format!("python3 -c \"{send}\""));
+    // Other tests have a few at the same time.
+    assert!(entries() < before + 100, "{} after {before}", entries());
 }
 
 /// A session starts processes until no session can, and goes on trying. It ends by another one.

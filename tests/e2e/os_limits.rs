@@ -15,7 +15,9 @@ import ctypes, os, platform, sys
 call = dict(bpf=(321, 280), keyctl=(250, 219), unshare=(272, 97), mount=(165, 40), setns=(308, 268),
             fsopen=(430, 430), clone3=(435, 435), io_uring_setup=(425, 425), syslog=(103, 116),
             io_setup=(206, 0), open_tree=(428, 428),
-            perf_event_open=(298, 241), kexec_load=(246, 104))[sys.argv[1]]
+            perf_event_open=(298, 241), kexec_load=(246, 104), userfaultfd=(323, 282),
+            fanotify_init=(300, 262), init_module=(175, 105), swapoff=(168, 225),
+            settimeofday=(164, 170), sethostname=(170, 161))[sys.argv[1]]
 number = call[platform.machine() == 'aarch64']
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = [int(word, 0) for word in sys.argv[2:]] + [0] * 5
@@ -46,6 +48,12 @@ fn what_root_must_not_do_is_refused_inside() {
         &["perf_event_open"],
         &["kexec_load"],
         &["syslog", "3"],
+        &["userfaultfd"],
+        &["fanotify_init"],
+        &["init_module"],
+        &["swapoff"],
+        &["settimeofday"],
+        &["sethostname"],
     ] {
         assert_eq!(call(words), denied, "{words:?}");
     }

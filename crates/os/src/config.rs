@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::os_folder::OsFolder;
 use crate::seccomp::{self, CAPABILITIES};
+use crate::users::USERS;
 
 /// Least memory, bytes.
 pub const MEMORY_MIN: u64 = 32 << 20;
@@ -31,8 +32,10 @@ const MASKED: [&str; 10] = [
 ];
 const READ_ONLY: [&str; 5] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
-/// Namespaces, all of them new ones.
+/// Namespaces that runc makes.
 const NAMESPACES: [&str; 6] = ["mount", "pid", "network", "uts", "ipc", "cgroup"];
+/// Most pseudo-terminals of one operating system. The machine has kernel.pty.max of them.
+pub const TERMINALS: u32 = 256;
 /// Path of the public keys inside.
 const KEYS: &str = "/run/csd/authorized_keys";
 /// File inside that moves the process whose number is written there into the group of sessions.
@@ -115,6 +118,8 @@ pub struct Spec<'a> {
     pub address: Option<IpAddr>,
     /// File by which a process moves itself into the group of sessions.
     pub sessions: &'a Path,
+    /// Path of its user namespace.
+    pub users: &'a Path,
     /// Processor, as `std::env::consts::ARCH` names it.
     pub processor: &'a str,
 }
@@ -122,6 +127,10 @@ pub struct Spec<'a> {
 /// Returns `config.json`.
 #[must_use]
 pub fn config(spec: &Spec<'_>, os_folder: &OsFolder) -> Value {
+    let mut namespaces = NAMESPACES.map(|kind| json!({ "type": kind })).to_vec();
+    namespaces.push(json!({ "type": "user", "path": spec.users }));
+    // runc wants to know the users of a namespace that it joins.
+    let users = json!([{ "containerID": 0, "hostID": 0, "size": USERS }]);
     json!({
         "ociVersion": "1.0.2",
         "hostname": spec.name,
@@ -129,7 +138,9 @@ pub fn config(spec: &Spec<'_>, os_folder: &OsFolder) -> Value {
         "process": process(spec),
         "mounts": mounts(spec, os_folder),
         "linux": {
-            "namespaces": NAMESPACES.map(|kind| json!({ "type": kind })),
+            "namespaces": namespaces,
+            "uidMappings": users,
+            "gidMappings": users,
             "cgroupsPath": spec.cgroup,
             "resources": resources(&spec.limits, spec.cgroups),
             "rootfsPropagation": "private",
@@ -157,7 +168,9 @@ fn process(spec: &Spec<'_>) -> Value {
         "noNewPrivileges": true,
         // If the machine runs out of memory, its own programs stay.
         "oomScoreAdj": 500,
-        "rlimits": [{ "type": "RLIMIT_CORE", "soft": 0, "hard": 0 }],
+        // No core file is so small, and the kernel takes this number for a process whose crash
+        // concerns no program of the machine (kernel.core_pattern).
+        "rlimits": [{ "type": "RLIMIT_CORE", "soft": 1, "hard": 1 }],
     })
 }
 
@@ -210,14 +223,15 @@ fn bind(source: &Path, at: &str, options: &[&str]) -> Value {
 
 fn mounts(spec: &Spec<'_>, os_folder: &OsFolder) -> Vec<Value> {
     let none = ["nosuid", "noexec", "nodev"];
+    let terminals = format!("max={TERMINALS}");
     let read_only = ["bind", "ro", "nosuid", "nodev", "noexec"];
     let mut mounts = vec![
         special("proc", "/proc", &none),
-        special("tmpfs", "/dev", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        bind(&os_folder.devices(), "/dev", &["bind", "rw", "nosuid"]),
         special(
             "devpts",
             "/dev/pts",
-            &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+            &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5", &terminals],
         ),
         special("tmpfs", "/dev/shm", &["nosuid", "noexec", "nodev", "mode=1777"]),
         special("mqueue", "/dev/mqueue", &none),
@@ -261,9 +275,18 @@ mod tests {
 
     fn made(address: Option<IpAddr>, cgroups: Cgroups) -> Value {
         let (cgroup, processor) = ("/csd-os-1", "x86_64");
+        let users = Path::new("/proc/7/ns/user");
         let sessions = Path::new("/c/csd-os-1/sessions/cgroup.procs");
-        let spec =
-            Spec { name: "d0", limits: LIMITS, cgroup, cgroups, address, sessions, processor };
+        let spec = Spec {
+            name: "d0",
+            limits: LIMITS,
+            cgroup,
+            cgroups,
+            address,
+            sessions,
+            users,
+            processor,
+        };
         config(&spec, &OsFolder::new(Path::new("/f/d0")))
     }
 
@@ -323,7 +346,11 @@ mod tests {
             // Without a path: each is a new one.
             assert!(kinds.contains(&json!({ "type": kind })), "{kind}");
         }
+        let users = json!({ "type": "user", "path": "/proc/7/ns/user" });
+        assert!(kinds.contains(&users) && kinds.len() == NAMESPACES.len() + 1);
+        // runc brings none of the machine's nodes where /dev is a mount of this kind.
         assert!(config["linux"].get("devices").is_none());
+        assert_eq!(mount(&config, "/dev").unwrap()["type"], "bind");
         for at in ["/sys", "/sys/fs/cgroup", "/etc/hosts"] {
             let options = mount(&config, at).unwrap()["options"].as_array().unwrap();
             assert!(options.contains(&json!("ro")), "{at}");

@@ -74,6 +74,7 @@ pub(crate) fn sweep(os_folder: &OsFolder, record: &Record) -> Result<(), Error> 
     cgroups::remove(&cgroup)?;
     others.iter().try_for_each(|process| process.end())?;
     mounts::unmount_all(&os_folder.root())?;
+    mounts::unmount_all(&os_folder.devices())?;
     mounts::unmount_all(&os_folder.memory())?;
     mounts::unmount_all(&os_folder.volume())?;
     mounts::detach(&os_folder.blocks())?;

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use crate::os_folder::OsFolder;
 use crate::record::Record;
 use crate::status::{self, Container};
-use crate::{Error, cgroups, tools};
+use crate::{Error, cgroups, devices, tools};
 
 /// Becomes a program in the operating system, as its root, with the limits and rights of all its
 /// programs. Its exit code is that of this process.
@@ -27,6 +27,7 @@ pub fn exec(os_folder: &OsFolder, program: &[String], terminal: bool) -> Result<
         ));
     };
     let mut command = status::runc(os_folder);
+    devices::replace_null(&mut command, os_folder);
     command.args(["exec", "--cwd", "/data"]);
     if terminal {
         command.arg("--tty");

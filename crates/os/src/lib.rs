@@ -1,6 +1,6 @@
 //! The operating system of a drive: a Linux root folder that runs on the drive's own blocks.
 //!
-//! It is an OCI bundle that `runc` runs; this crate has no code for namespaces. Its root is
+//! It is an OCI bundle that `runc` runs; `runc` and `unshare` make its namespaces. Its root is
 //! read-only, below an overlay on an ext4 file system in the drive's block namespace. That file
 //! system also has its `/data`. The blocks come in as a file by `csd attach`, through the inside of
 //! the drive.
@@ -10,6 +10,7 @@
 //!   its commands
 //! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
 //!   the one that hosts mount, too
+//! - `users` has its user namespace, `devices` its `/dev`
 //! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes
 //! - [`up`], [`down`], [`status`] and [`exec`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
@@ -20,6 +21,7 @@
 
 pub mod cgroups;
 pub mod config;
+mod devices;
 pub mod down;
 mod error;
 pub mod exec;
@@ -36,6 +38,7 @@ pub mod seccomp;
 pub mod status;
 pub mod tools;
 pub mod up;
+mod users;
 pub mod volume;
 
 pub use error::Error;

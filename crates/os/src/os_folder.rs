@@ -78,6 +78,12 @@ impl OsFolder {
         self.0.join("root")
     }
 
+    /// Returns the folder on which its devices are mounted.
+    #[must_use]
+    pub fn devices(&self) -> PathBuf {
+        self.0.join("dev")
+    }
+
     /// Returns the folder in which runc keeps its state.
     #[must_use]
     pub fn runc(&self) -> PathBuf {
@@ -176,8 +182,8 @@ impl OsFolder {
 
     /// Returns the mount points in the folder, those on others first.
     #[must_use]
-    pub fn mount_points(&self) -> [PathBuf; 4] {
-        [self.root(), self.memory(), self.volume(), self.door()]
+    pub fn mount_points(&self) -> [PathBuf; 5] {
+        [self.root(), self.devices(), self.memory(), self.volume(), self.door()]
     }
 
     /// Returns the files that only serve an operating system that runs.

@@ -52,11 +52,23 @@ const REFUSED: [&str; 19] = [
 ];
 /// Flags of clone that make namespaces (CLONE_NEW*), of <linux/sched.h>.
 const CLONE_NEW: u64 = 0x7E02_0000;
-/// Families of sockets (AF_*, of <linux/socket.h>): Unix, IPv4, IPv6. Others reach parts of the
-/// machine that no network namespace divides, such as its hypervisor (AF_VSOCK).
-const FAMILIES: [u64; 3] = [1, 2, 10];
+/// Families of sockets (AF_*, of <linux/socket.h>). Others reach parts of the machine that no
+/// network namespace divides, such as its hypervisor (AF_VSOCK).
+const AF_UNIX: u64 = 1;
+const AF_INET: [u64; 2] = [2, 10];
 const AF_NETLINK: u64 = 16;
+/// Types of sockets (SOCK_STREAM, SOCK_DGRAM) and their protocols (default, TCP, UDP) for IPv4 and
+/// IPv6. For others the kernel loads modules, also for users without rights.
+const TYPES: [u64; 2] = [1, 2];
+const TYPE_MASK: u64 = 0xF;
+const PROTOCOLS: [u64; 3] = [0, 6, 17];
+const NETLINK_ROUTE: u64 = 0;
 const NETLINK_AUDIT: u64 = 9;
+/// Limits of a process (RLIMIT_*, of <asm-generic/resource.h>), and that of core files.
+const RLIMITS: u64 = 16;
+const RLIMIT_CORE: u64 = 4;
+/// Request of ioctl that sets the line discipline of a terminal; the kernel loads modules for it.
+const TIOCSETD: u64 = 0x5423;
 const EINVAL: u32 = 22;
 const EPERM: u32 = 1;
 
@@ -142,34 +154,96 @@ pub fn filter(processor: &str, caps: &[&str]) -> Value {
 /// do: its flags are in memory, where no filter looks, and libraries then take clone. Nor has
 /// io_setup, whose requests all users of the machine share (fs.aio-max-nr): programs then take
 /// other ways, as they do where a container has no such call.
-const OWN: [&str; 5] = ["clone", "clone3", "io_setup", "socket", "socketcall"];
+const OWN: [&str; 9] = [
+    "clone",
+    "clone3",
+    "io_setup",
+    "ioctl",
+    "prlimit64",
+    "setrlimit",
+    "socket",
+    "socketcall",
+    "socketpair",
+];
 
 fn own_rules() -> Vec<Value> {
-    let refused = json!({
-        "names": REFUSED, "action": "SCMP_ACT_ERRNO", "errnoRet": EPERM,
-    });
-    let none_of = json!({
-        "index": 0, "value": CLONE_NEW, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ",
-    });
-    let mut rules = vec![refused, allow("clone", json!([none_of]))];
-    rules.extend(FAMILIES.map(|family| allow("socket", json!([is(0, family)]))));
-    let not_audit = json!({ "index": 2, "value": NETLINK_AUDIT, "op": "SCMP_CMP_NE" });
-    rules.push(allow("socket", json!([is(0, AF_NETLINK), not_audit])));
-    // Programs such as sshd take this for a kernel without audit.
-    rules.push(json!({
-        "names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": EINVAL,
-        "args": [is(0, AF_NETLINK), is(2, NETLINK_AUDIT)],
-    }));
+    let no_namespaces = json!([masked(0, CLONE_NEW, 0)]);
+    let mut rules = vec![
+        json!({ "names": REFUSED, "action": "SCMP_ACT_ERRNO", "errnoRet": EPERM }),
+        allow("clone", no_namespaces),
+    ];
+    rules.extend(socket_rules());
+    rules.extend(limit_rules());
+    rules.extend(ioctl_rules());
     rules
+}
+
+fn socket_rules() -> Vec<Value> {
+    // A pair of another family is refused by the kernel only after it has loaded a module.
+    let mut rules = ["socket", "socketpair"].map(|c| allow(c, json!([is(0, AF_UNIX)]))).to_vec();
+    for family in AF_INET {
+        for kind in TYPES {
+            rules.extend(PROTOCOLS.map(|protocol| {
+                let args = json!([is(0, family), masked(1, TYPE_MASK, kind), is(2, protocol)]);
+                allow("socket", args)
+            }));
+        }
+    }
+    rules.push(allow("socket", json!([is(0, AF_NETLINK), is(2, NETLINK_ROUTE)])));
+    // Programs such as sshd take this for a kernel without audit.
+    rules.push(errno("socket", EINVAL, json!([is(0, AF_NETLINK), is(2, NETLINK_AUDIT)])));
+    rules
+}
+
+/// The limit of core files stays as [`crate::config`] sets it, and setting it seems to
+/// succeed: many programs set it to zero, and end if they cannot. The kernel starts the machine's
+/// program for crashes with a limit of zero as well, but not with that one.
+fn limit_rules() -> Vec<Value> {
+    let is_core = |index| is(index, RLIMIT_CORE);
+    let mut rules = vec![
+        errno("setrlimit", 0, json!([is_core(0)])),
+        errno("prlimit64", 0, json!([is_core(1), condition(2, 0, "SCMP_CMP_NE")])),
+        // It only asks.
+        allow("prlimit64", json!([is_core(1), is(2, 0)])),
+    ];
+    for limit in (0..RLIMITS).filter(|limit| *limit != RLIMIT_CORE) {
+        rules.push(allow("setrlimit", json!([is(0, limit)])));
+        rules.push(allow("prlimit64", json!([is(1, limit)])));
+    }
+    rules
+}
+
+/// Refuses one request of ioctl, whatever the upper half of the argument is, which the kernel does
+/// not read. Each other request differs from it in a bit of the lower half.
+fn ioctl_rules() -> impl Iterator<Item = Value> {
+    let refused = errno("ioctl", EPERM, json!([masked(1, u32::MAX.into(), TIOCSETD)]));
+    let others = (0..u32::BITS).map(|bit| {
+        let mask = 1 << bit;
+        allow("ioctl", json!([masked(1, mask, !TIOCSETD & mask)]))
+    });
+    others.chain([refused])
 }
 
 fn allow(name: &str, args: Value) -> Value {
     json!({ "names": [name], "action": "SCMP_ACT_ALLOW", "args": args })
 }
 
+fn errno(name: &str, errno: u32, args: Value) -> Value {
+    json!({ "names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": errno, "args": args })
+}
+
 /// Returns the condition that an argument has a value.
 fn is(index: u32, value: u64) -> Value {
-    json!({ "index": index, "value": value, "op": "SCMP_CMP_EQ" })
+    condition(index, value, "SCMP_CMP_EQ")
+}
+
+/// Returns the condition that an argument has a value in the bits of a mask.
+fn masked(index: u32, mask: u64, value: u64) -> Value {
+    json!({ "index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ" })
+}
+
+fn condition(index: u32, value: u64, op: &str) -> Value {
+    json!({ "index": index, "value": value, "op": op })
 }
 
 #[cfg(test)]
@@ -215,7 +289,31 @@ mod tests {
         assert_eq!(of(&rules, "clone"), [("ALLOW".to_owned(), 1, 0)]);
         let sockets = of(&rules, "socket");
         assert!(sockets.iter().all(|rule| rule.1 > 0), "each of a family: {sockets:?}");
-        assert_eq!(sockets.iter().filter(|rule| rule.0 == "ALLOW").count(), 4);
+        assert_eq!(sockets.iter().filter(|rule| rule.0 == "ALLOW").count(), 14);
+        assert_eq!(of(&rules, "socketpair"), [("ALLOW".to_owned(), 1, 0)]);
+        assert_eq!(of(&rules, "getrlimit"), [("ALLOW".to_owned(), 0, 0)]);
+    }
+
+    #[test]
+    fn every_request_of_ioctl_but_one_is_allowed() {
+        let rules = rules("x86_64", &CAPABILITIES);
+        let actions = |request: u64| {
+            let named = rules.iter().filter(|rule| rule["names"][0] == "ioctl");
+            let meets = |rule: &&Value| {
+                let part = |name: &str| rule["args"][0][name].as_u64().unwrap();
+                request & part("value") == part("valueTwo")
+            };
+            let mut actions: Vec<&Value> =
+                named.filter(meets).map(|rule| &rule["action"]).collect();
+            actions.dedup();
+            actions
+        };
+        for request in [0, 0x5401, 0x5422, TIOCSETD + (1 << 31), u32::MAX.into(), u64::MAX] {
+            assert_eq!(actions(request), ["SCMP_ACT_ALLOW"], "{request:x}");
+        }
+        for request in [TIOCSETD, TIOCSETD | 1 << 32, TIOCSETD | 1 << 63] {
+            assert_eq!(actions(request), ["SCMP_ACT_ERRNO"], "{request:x}");
+        }
     }
 
     #[test]

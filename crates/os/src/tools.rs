@@ -6,7 +6,13 @@ use std::process::{Command, Stdio};
 use crate::Error;
 
 /// Programs, and their Debian packages.
-const TOOLS: [(&str, &str); 3] = [("runc", "runc"), ("losetup", "mount"), ("mke2fs", "e2fsprogs")];
+const TOOLS: [(&str, &str); 5] = [
+    ("runc", "runc"),
+    ("losetup", "mount"),
+    ("mke2fs", "e2fsprogs"),
+    ("setpriv", "util-linux"),
+    ("unshare", "util-linux"),
+];
 /// Folders that a user's PATH may lack.
 const FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use crate::config::{Cgroups, Limits, SESSION_SCRIPT, Spec, config};
 use crate::filesystem::Fs;
@@ -15,8 +14,9 @@ use crate::os_folder::OsFolder;
 use crate::process::{last_line, serve};
 use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
+use crate::users::Users;
 use crate::volume::{self, Found};
-use crate::{Drive, Error, cgroups, down, log, mounts, ocfs2, tools};
+use crate::{Drive, Error, cgroups, devices, down, log, mounts, ocfs2, tools};
 
 /// An operating system to start.
 #[derive(Clone, Debug)]
@@ -180,6 +180,8 @@ fn create(
     cgroups: Cgroups,
 ) -> Result<(), Error> {
     let cgroup = record.cgroup();
+    let users = Users::make(&record.id)?;
+    devices::make(os_folder)?;
     let spec = Spec {
         name: &options.name,
         limits: options.limits,
@@ -187,6 +189,7 @@ fn create(
         cgroups,
         address: record.ssh,
         sessions: &cgroups::make_sessions(&cgroup, cgroups)?,
+        users: &users.path(),
         processor: std::env::consts::ARCH,
     };
     write(&os_folder.session(), SESSION_SCRIPT)?;
@@ -310,7 +313,8 @@ fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
     let copy = writer.try_clone().map_err(|error| Error::os("the log's pipe", error))?;
     let mut command = status::runc(os_folder);
     command.arg("--log").arg(&path).args(arguments);
-    command.stdin(Stdio::null()).stdout(copy).stderr(writer);
+    // The first process keeps this, too.
+    command.stdin(devices::null(os_folder)?).stdout(copy).stderr(writer);
     let status = command.status().map_err(|error| Error::os("runc", error))?;
     if status.success() {
         return Ok(());
