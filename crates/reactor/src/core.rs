@@ -16,6 +16,7 @@ use crate::backend::Backend;
 use crate::busy_times::{BusyTimes, Meter};
 use crate::class::Class;
 pub use crate::core_id::{CoreGone, CoreId};
+use crate::current::{current, with_current};
 use crate::instant::Instant;
 use crate::mailbox::{Inbox, Message, Shared};
 use crate::oneshot::oneshot;
@@ -96,14 +97,10 @@ pub async fn yield_now() {
     .await;
 }
 
-/// Charges CPU time to the poll of the task that runs, in the simulation, where a poll takes no time
-/// of its own. Real runs measure, and so do nothing here. Outside a core it has no effect.
+/// Charges CPU time to the poll of the running task in the simulation, where a poll takes no time of
+/// its own. Real runs measure, and so do nothing here. Outside a core it has no effect.
 pub fn charge(cost_ns: u64) {
-    let _outside = CURRENT.try_with(|current| {
-        if let Some(core) = &*current.borrow() {
-            core.charged.set(core.charged.get().saturating_add(cost_ns));
-        }
-    });
+    with_current(|core| core.charged.set(core.charged.get().saturating_add(cost_ns)));
 }
 
 /// Runs `run` on another core, without an answer. Posts to one core arrive in order; those of one
@@ -202,49 +199,6 @@ pub fn random_bytes(bytes: &mut [u8]) {
 /// signal of the same kind then kills the process as usual.
 pub async fn stop_requested() {
     poll_fn(|cx| current().backend.poll_stop(cx.waker())).await;
-}
-
-thread_local! {
-    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
-}
-
-/// Returns the core that this thread works for.
-pub(crate) fn current() -> Rc<Core> {
-    try_current().expect("called outside a core: use csd_reactor::run, block_on or sim::World")
-}
-
-pub(crate) fn try_current() -> Option<Rc<Core>> {
-    CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
-}
-
-/// Queues a task if its core is the current one.
-pub(crate) fn wake_here(shared: &Arc<Shared>, key: TaskKey) -> bool {
-    CURRENT
-        .try_with(|current| match &*current.borrow() {
-            Some(core) if Arc::ptr_eq(&core.shared, shared) => {
-                core.ready.push(key);
-                true
-            }
-            _ => false,
-        })
-        .unwrap_or(false)
-}
-
-/// Makes a core the current one until dropped, also when a task panics.
-pub(crate) struct Entered(Option<Rc<Core>>);
-
-impl Entered {
-    pub(crate) fn new(core: &Rc<Core>) -> Self {
-        Self(CURRENT.with(|current| current.replace(Some(Rc::clone(core)))))
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        let outer = self.0.take();
-        // The replaced core is dropped outside of the borrow.
-        let _inner = CURRENT.try_with(|current| current.replace(outer));
-    }
 }
 
 pub(crate) struct Core {

@@ -44,6 +44,7 @@ mod compute_thread;
 mod config;
 mod core;
 mod core_id;
+mod current;
 mod door;
 mod endpoint;
 mod file;

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 use crate::backend::socket::StreamSocket;
 use crate::backend::{Backend, Detached, Direction, SocketKey};
-use crate::core::{current, try_current};
+use crate::current::{current, try_current};
 use crate::endpoint::Endpoint;
 
 /// A socket that is closed when dropped.

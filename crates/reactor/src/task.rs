@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::class::Class;
-use crate::core::{Core, wake_here};
+use crate::core::Core;
+use crate::current::wake_here;
 use crate::mailbox::Shared;
 
 pub(crate) type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::core::{Core, current};
+use crate::core::Core;
+use crate::current::current;
 use crate::instant::Instant;
 use crate::timer::TimerKey;
 

@@ -12,7 +12,7 @@ pub(crate) const SLICE_NS: u64 = 10_000;
 const TURNS_PER_POLL: u32 = 8;
 const POLL_NS: u64 = 10_000;
 
-/// What the rules remember from one turn to the next.
+/// The state of the rules from one turn to the next.
 #[derive(Debug, Default)]
 pub(crate) struct TurnRules {
     /// Turns since the back end was polled, and when that was, ns.

@@ -12,7 +12,7 @@
 use crate::idle_group::IdleGroup;
 use crate::monitor::Window;
 
-/// What moving and waiting cost.
+/// Costs of moving and of waiting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Time that moving a task to another core takes of both together, nanoseconds.

@@ -1,4 +1,4 @@
-//! Which core does the background work that a host's command gave rise to. Pure: time, loads and
+//! The choice of the core for background work that a host's command gave rise to. Time, loads and
 //! random numbers are arguments, so that one seed reproduces every decision.
 //!
 //! A [`Monitor`] turns busy times into the utilisation of every core, once a window of requests. A

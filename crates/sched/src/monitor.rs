@@ -1,7 +1,7 @@
 //! [`Monitor`]: utilisation of every core, once a window of requests (Park et al., section IV.A,
 //! "Monitoring Module").
 
-/// What a monitor saw of the cores during one window.
+/// Activity and utilisation of the cores during one window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
     /// For each core, true if it began a foreground request in the window.

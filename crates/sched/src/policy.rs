@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Rule by which a core is chosen for a background task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The core where it arose, in the queue of foreground work: classes are not told apart. This
-    /// is case 2 of Park et al., section V.C.
+    /// The core where it arose, in the queue of foreground work, as SPDK does. This is case
+    /// 2 of Park et al., section V.C.
     Inline,
     /// The core where it arose, in slices that yield to foreground work.
     #[default]

@@ -6,7 +6,7 @@ use crate::monitor::Window;
 use crate::policy::Policy;
 use crate::threshold::Threshold;
 
-/// A background task whose core is to be chosen.
+/// A background task that needs a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Core on which it arose.

@@ -1,5 +1,5 @@
-//! [`Threshold`]: below which utilisation a core is worth moving work to, from mean and deviation of
-//! all cores. Park et al., section IV.A, name these two and leave the rule open.
+//! [`Threshold`]: the utilisation below which a core is worth moving work to, from mean and
+//! deviation of all cores. Park et al., section IV.A, name these two and leave the rule open.
 
 use crate::monitor::Window;
 

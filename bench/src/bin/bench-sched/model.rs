@@ -1,5 +1,5 @@
-//! The model: a simulated drive of several cores that takes puts of a closed loop of client threads,
-//! with one background task for each put.
+//! The model: a simulated drive of several cores, to which client threads send puts in a closed
+//! loop, with one background task for each put.
 //!
 //! A put crosses the link, which it shares with all others, takes the core of its connection for
 //! its own work, waits for the medium and for the answer. The cores are those of the simulation,
@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 
 use crate::load::Load;
 
-/// What things cost, and the shape of the drive.
+/// Costs, and the shape of the drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) cores: usize,
@@ -51,7 +51,7 @@ const STEP_NS: u64 = 5_000;
 const WARM: Duration = Duration::from_millis(20);
 const MEASURED: Duration = Duration::from_millis(100);
 
-/// What a run gave.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) mean_us: f64,
@@ -199,8 +199,8 @@ impl Drive {
         spent_ns + move_ns / 2
     }
 
-    /// Starts a background task on this core: whole and among hosts' work where classes are not
-    /// told apart, else in steps that yield.
+    /// Starts a background task on this core: whole and among hosts' work where classes do
+    /// not count, else in steps that yield.
     fn begin(self: &Arc<Self>, core: usize, origin: usize, moved_ns: u64) {
         let drive = Arc::clone(self);
         let whole = matches!(self.policy, Some(Policy::Inline | Policy::Bts));

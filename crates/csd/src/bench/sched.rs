@@ -130,9 +130,9 @@ mod tests {
     fn active_cores_are_numbers_or_a_flag_each() {
         let by_number =
             parse(r#"{"active": [1, 3], "utilisation": [0, 0.5, 0, 1], "requests": 2}"#);
-        let by_flag = parse(
-            r#"{"active": [false, true, false, true], "utilisation": [0, 0.5, 0, 1], "requests": 2}"#,
-        );
+        let flags = r#""active": [false, true, false, true]"#;
+        let by_flag =
+            parse(&format!(r#"{{{flags}, "utilisation": [0, 0.5, 0, 1], "requests": 2}}"#));
         let window = Window {
             is_active: vec![false, true, false, true],
             utilisation: vec![0.0, 0.5, 0.0, 1.0],

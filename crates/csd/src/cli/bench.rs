@@ -82,7 +82,7 @@ Examples:
     /// choices each time.
     #[command(after_help = "\
 Examples:
-  echo '{\"active\": [1], \"utilisation\": [0, 0.7, 0], \"requests\": 3}' | csd bench sched --replay -
+  csd bench sched --replay - <<< '{\"active\": [1], \"utilisation\": [0, 0.7], \"requests\": 3}'
   csd bench sched --replay windows.jsonl --policy adaptive --json
   csd bench sched --replay windows.jsonl --threshold 1")]
     Sched(Sched),

@@ -23,7 +23,7 @@ use std::task::{Context, Poll};
 
 use crate::backend::thread::NO_THREAD;
 use crate::class::Class;
-use crate::core::current;
+use crate::current::current;
 use crate::oneshot::{Receiver, Sender, oneshot};
 
 pub(crate) use job::{ComputeLoad, ErasedJob, JobQueue, Stepped};

@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 
 use super::{Door, Process, Unanswered};
 use crate::config::Config;
-use crate::core::{CoreId, try_current};
+use crate::core::CoreId;
+use crate::current::try_current;
 use crate::oneshot::{Receiver, Sender, oneshot};
 use crate::runtime::{Error, run};
 

@@ -33,7 +33,8 @@ pub use interrupt::interruptible;
 pub use pending::Pending;
 
 use crate::class::Class;
-use crate::core::{CoreId, current, try_current};
+use crate::core::CoreId;
+use crate::current::{current, try_current};
 use crate::mailbox::{Message, Shared};
 use room::{Permit, Room};
 

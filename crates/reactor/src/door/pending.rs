@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::interrupt::wait_until;
 use super::{Process, Unanswered};
-use crate::core::try_current;
+use crate::current::try_current;
 
 type Slot<T> = Option<Result<T, Unanswered>>;
 

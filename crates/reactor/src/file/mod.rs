@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::backend::os;
-use crate::core::current;
+use crate::current::current;
 use crate::oneshot::oneshot;
 use csd_buffer::Buffer;
 pub use handle::{DirectAlignment, File, FileOptions};

@@ -12,6 +12,8 @@
 
 mod address;
 mod backend;
+mod compute;
+mod config;
 mod network;
 mod sockets;
 mod state;
@@ -20,7 +22,6 @@ mod turn;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -28,40 +29,14 @@ use std::time::Duration;
 
 use crate::backend::Notifier;
 use crate::class::Class;
-use crate::core::{Core, CoreId, Entered};
+use crate::core::{Core, CoreId};
+use crate::current::Entered;
 use crate::instant::{Instant, nanos};
 use crate::mailbox::Shared;
 use backend::SimBackend;
-use state::{Event, Life, Machine, State, Stepping, Trace};
-
-/// Parameters of a world.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorldConfig {
-    /// Range of the network's one-way delay, µs; drawn for each segment.
-    pub latency_us: Range<u64>,
-    /// Maximum bytes that one receive returns; the actual number is drawn.
-    pub segment_bytes_max: usize,
-    /// Maximum bytes in flight or unread in one direction of a connection.
-    pub window_bytes: usize,
-    /// CPU time charged for each poll of a task and each message, ns, besides what it charges
-    /// itself ([`crate::charge`]).
-    pub cpu_ns_per_poll: u64,
-    /// True if ready tasks of one class are polled in the order in which they became ready, as a
-    /// real core does. Otherwise the next one is drawn, so that seeds meet more orders.
-    pub oldest_first: bool,
-}
-
-impl Default for WorldConfig {
-    fn default() -> Self {
-        Self {
-            latency_us: 20..200,
-            segment_bytes_max: 16 << 10,
-            window_bytes: 128 << 10,
-            cpu_ns_per_poll: 500,
-            oldest_first: false,
-        }
-    }
-}
+use compute::Stepping;
+pub use config::WorldConfig;
+use state::{Event, Life, Machine, State, Trace};
 
 /// Identifies a machine of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

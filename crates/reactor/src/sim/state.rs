@@ -11,19 +11,15 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use super::WorldConfig;
+use super::compute::Stepping;
 use super::sockets::{NetEvent, Network, Partitions};
 use super::turn::Turn;
-use crate::class::Class;
-use crate::compute_thread::{ErasedJob, JobQueue};
+use crate::compute_thread::JobQueue;
 use crate::core::Core;
 use crate::ready::Ready;
 
 /// An odd number with well mixed bits: 2^64 divided by the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Longest time for which a core's loop keeps the compute thread from the CPU, ns. A real one that
-/// starves gets normal priority after a window of this length.
-const STARVED_NS: u64 = 50_000_000;
 
 /// Identifies one core of one machine between a start and a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,18 +36,6 @@ pub(crate) enum Event {
     ComputeTurn(Life),
     /// The cost of a step has passed, unless the core's loop took the CPU meanwhile.
     ComputeStepped(Stepping),
-}
-
-/// A step of the compute thread that takes its time.
-pub(crate) struct Stepping {
-    pub(crate) at: Life,
-    pub(crate) class: Class,
-    pub(crate) job: Box<dyn ErasedJob>,
-    pub(crate) more: bool,
-    /// Time that the core's loop had taken when the step's remaining time was last counted, ns.
-    loop_ns: u64,
-    /// Latest end of the step, ns: a compute thread that starves gets normal priority.
-    latest_ns: u64,
 }
 
 /// A pending event. The greatest one is the next: by time, then by order of scheduling.
@@ -102,10 +86,10 @@ pub(crate) struct SimCore {
     pub(crate) core: Option<Rc<Core>>,
     done: Rc<Cell<bool>>,
     turn: Turn,
-    busy_until_ns: u64,
+    pub(super) busy_until_ns: u64,
     /// Time that the loop has taken since the core started, ns.
-    loop_ns: u64,
-    compute: JobQueue,
+    pub(super) loop_ns: u64,
+    pub(super) compute: JobQueue,
     pub(crate) compute_running: bool,
     pub(crate) compute_ns: u64,
 }
@@ -236,7 +220,7 @@ impl State {
         machine.life == at.life && machine.cores.get(at.core).is_some_and(|c| c.core.is_some())
     }
 
-    fn core_mut(&mut self, at: Life) -> Option<&mut SimCore> {
+    pub(super) fn core_mut(&mut self, at: Life) -> Option<&mut SimCore> {
         if self.is_alive(at) { self.machines[at.machine].cores.get_mut(at.core) } else { None }
     }
 
@@ -310,82 +294,6 @@ impl State {
     pub(crate) fn cores_with_due_timers(&self) -> Vec<Rc<Core>> {
         let due = |core: &Core| core.next_timer_ns() <= self.now_ns;
         self.cores().filter(|(_, core)| due(core)).map(|(_, core)| Rc::clone(core)).collect()
-    }
-
-    /// Queues a job; an idle compute thread takes it at once.
-    pub(crate) fn compute_push(
-        &mut self,
-        at: Life,
-        class: Class,
-        job: Box<dyn ErasedJob>,
-    ) -> Result<(), Box<dyn ErasedJob>> {
-        let Some(sim) = self.core_mut(at) else { return Err(job) };
-        sim.compute.push(class, job);
-        if !std::mem::replace(&mut sim.compute_running, true) {
-            self.schedule(0, Event::ComputeTurn(at));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn next_job(&mut self, at: Life) -> Option<(Class, Box<dyn ErasedJob>)> {
-        let sim = self.core_mut(at)?;
-        let next = sim.compute.pop();
-        sim.compute_running = next.is_some();
-        next
-    }
-
-    /// Keeps the compute thread busy for `cost_ns` of the CPU that it shares with the core's loop.
-    pub(crate) fn compute_busy(
-        &mut self,
-        at: Life,
-        cost_ns: u64,
-        class: Class,
-        job: Box<dyn ErasedJob>,
-        more: bool,
-    ) {
-        self.trace(Trace::Compute, at.machine, at.core, cost_ns);
-        let now_ns = self.now_ns;
-        let mut loop_ns = 0;
-        if let Some(sim) = self.core_mut(at) {
-            sim.compute_ns += cost_ns;
-            // What the loop took already, and has not spent yet, comes first.
-            loop_ns = sim.loop_ns - sim.busy_until_ns.saturating_sub(now_ns);
-        }
-        let latest_ns = now_ns.saturating_add(cost_ns).saturating_add(STARVED_NS);
-        let stepping = Stepping { at, class, job, more, loop_ns, latest_ns };
-        self.schedule(cost_ns, Event::ComputeStepped(stepping));
-    }
-
-    /// Returns a step whose time is over. One whose core's loop took the CPU meanwhile goes on for
-    /// as long as that was, because the loop goes before the compute thread.
-    pub(crate) fn compute_stepped(&mut self, mut stepping: Stepping) -> Option<Stepping> {
-        let now_ns = self.now_ns;
-        let Some(sim) = self.core_mut(stepping.at) else { return Some(stepping) };
-        let taken_ns = sim.loop_ns - stepping.loop_ns;
-        let end_ns = now_ns.saturating_add(taken_ns).min(stepping.latest_ns);
-        if end_ns <= now_ns {
-            return Some(stepping);
-        }
-        stepping.loop_ns = sim.loop_ns;
-        self.schedule_at(end_ns, Event::ComputeStepped(stepping));
-        None
-    }
-
-    /// Requeues a job after a step, or returns it to be finished.
-    pub(crate) fn compute_return(
-        &mut self,
-        at: Life,
-        class: Class,
-        job: Box<dyn ErasedJob>,
-        more: bool,
-    ) -> Option<Box<dyn ErasedJob>> {
-        self.schedule(0, Event::ComputeTurn(at));
-        let Some(sim) = self.core_mut(at) else { return Some(job) };
-        if !more {
-            return Some(job);
-        }
-        sim.compute.push(class, job);
-        None
     }
 }
 

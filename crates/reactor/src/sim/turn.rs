@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::ready::{Ready, YIELDING};
 use crate::turn_rules::{SLICE_NS, TurnRules};
 
-/// Where a core's loop is in its turn.
+/// The position of a core's loop in its turn.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     rules: TurnRules,

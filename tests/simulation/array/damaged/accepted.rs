@@ -1,6 +1,6 @@
-//! What is left of the catalogue is taken for true because a user has said so: the highest copy of
-//! a name that can stand for it, or the drives that vote after most were emptied. Nothing else
-//! makes too few sound copies count.
+//! The rest of a catalogue is accepted because a user has said so: the highest copy of a name that
+//! can stand for it, or the drives that vote after most were emptied. Nothing else makes too few
+//! sound copies count.
 
 use csd_nvme::kv::{STORE_IF_ABSENT, VERSION_OFFSET};
 use csd_reactor::Buffer;

@@ -4,8 +4,8 @@
 //! Faults allowed: the flips; crashes of the host that replaces, and power cuts of both drives, in
 //! the middle of the hand-over; objects that are put and removed meanwhile. Rules: what was read
 //! before is read afterwards, protected or not, and the new drive holds every piece with its
-//! digest; what it did not get is told. Of a drive that is down, exactly the objects that cannot
-//! miss it are named, and at least these if the look is stopped.
+//! digest; the pieces that it did not get are named. Of a drive that is down, exactly the objects
+//! that cannot miss it are named, and at least these if the look is stopped.
 //!
 //! [`returned`] has a medium that was lost, and is back.
 
