@@ -211,11 +211,13 @@ fn a_first_start_that_fails_leaves_nothing_and_can_be_repeated() {
     std::os::unix::fs::symlink("nowhere/d1", array.path("csd-array/d1.media")).unwrap();
     up("512M").expect(1, &["d1.media"]);
     fs::remove_file(array.path("csd-array/d1.media")).unwrap();
-    // No room for the drives' small files.
+    // The drives' small files have no folder.
     let folder = array.path("csd-array");
-    fs::create_dir_all(folder.join("room")).unwrap();
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, b"mine").unwrap();
     up("512M").expect(1, &["csd-array"]);
-    fs::remove_dir(folder.join("room")).unwrap();
+    assert_eq!(fs::read(&folder).unwrap(), b"mine");
+    fs::remove_file(&folder).unwrap();
     let left: Vec<_> = fs::read_dir(array.folder.path()).unwrap().collect();
     assert!(left.len() <= 1, "{left:?}");
     assert!(!folder.exists() || fs::read_dir(&folder).unwrap().count() == 0);
