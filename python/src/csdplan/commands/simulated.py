@@ -78,13 +78,15 @@ def simulate(
         ),
     ] = Overlap.SERIAL,
     skew: Annotated[
-        float, Option("Drive i holds data in proportion to i to the minus SKEW.")
+        float, Option("Drive i holds data in proportion to i to the minus SKEW.", max=100)
     ] = 0.0,
-    task_spread: Annotated[float, Option("Relative spread of the tasks' compute times.")] = 0.0,
+    task_spread: Annotated[
+        float, Option("Relative spread of the tasks' compute times.", max=10)
+    ] = 0.0,
     stragglers: Annotated[int, Option("Drives that are slow.", min=0)] = 0,
-    straggler_factor: Annotated[float, Option("How many times slower they are.")] = 3.0,
+    straggler_factor: Annotated[float, Option("How many times slower they are.", max=1e6)] = 3.0,
     result_ratio: Annotated[
-        float, Option("Bytes that drives send back for each byte of input.")
+        float, Option("Bytes that drives send back for each byte of input.", max=1e3)
     ] = 0.0,
     dispatch_s: Annotated[
         float, Option("Time of each pull.", flag="--dispatch", metavar="SECONDS")

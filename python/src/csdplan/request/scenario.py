@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Set
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from csdplan.errors import ModelError
+from csdplan.files import parsed, read_text
 from csdplan.profile import load, workload_of
 from csdplan.published import read
 from csdplan.solve.tco import Kernel, Service, System
@@ -26,10 +26,7 @@ def load_scenario(path: str | Path | None = None) -> Scenario:
     OSError
         If it cannot be read.
     """
-    try:
-        body = read("tco.toml") if path is None else tomllib.loads(Path(path).read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(str(path), error, "a TOML file") from error
+    body = read("tco.toml") if path is None else parsed(read_text(Path(path)), "TOML", str(path))
     keys = {"profile", "kernel", "host_cores", "service", "system"}
     _check_keys(str(path), body, keys, needed={"profile", "kernel", "system"})
     names = {field.name for field in fields(System)}
