@@ -129,6 +129,12 @@ def options_of(function: Callable[..., object]) -> tuple[Declared, ...]:
     return found
 
 
+def paths_of(given: Paths) -> list[Path]:
+    """Return file names as a list of paths."""
+    names = [given] if isinstance(given, str | Path) else list(given)
+    return [Path(name) for name in names]
+
+
 def check_time_limit(time_limit_s: float) -> None:
     """Check a limit of the solver's time; infinity is none.
 
@@ -190,11 +196,11 @@ HostTransferOption = Annotated[float, Option("Slow-down of the host's transfer."
 HostComputeOption = Annotated[float, Option("Slow-down of the host's compute.")]
 PricesOption = Annotated[str | Path | None, Option("Your prices, before all others.")]
 CatalogueOption = Annotated[
-    Sequence[str | Path],
+    Paths,
     Option("Your parts and prices, over the shipped catalogue. Repeat it.", type=list[Path]),
 ]
 DriveOption = Annotated[
-    Sequence[str | Path],
+    Paths,
     Option(
         "A profile of a drive of your own, from csd characterize or import. Repeat it.",
         type=list[Path],

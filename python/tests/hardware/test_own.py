@@ -88,7 +88,7 @@ def test_parts_of_ones_own_go_over_the_shipped_ones_with_their_source(tmp_path: 
 
 def test_a_plan_buys_them_and_says_where_the_numbers_are_from(tmp_path: Path) -> None:
     mine, only = own(tmp_path), ["acme-csd", "acme-2u12", "acme-cpu"]
-    tables = cp.plan("100TB", catalogue=[mine], only=only, power="9kW")
+    tables = cp.plan("100TB", catalogue=str(mine), only=only, power="9kW")
     bill = tables["bill"].set_index("what")
     assert bill.loc["drive", ["name", "count"]].tolist() == ["acme-csd", 7]
     assert bill.loc["host", "price_usd"] == 4900

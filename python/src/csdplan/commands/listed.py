@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import Annotated
 
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import KINDS, Catalogue, load_catalogue
-from csdplan.options import CatalogueOption, DriveOption, Option, PricesOption, documented
+from csdplan.options import (
+    CatalogueOption,
+    DriveOption,
+    Option,
+    PricesOption,
+    documented,
+    paths_of,
+)
 from csdplan.result.priced import prices as prices_sheet
 from csdplan.result.sheet import Value, sheet_of
 
@@ -33,7 +39,7 @@ def catalogue(
     """
     if unknown := sorted(set(kind) - set(KINDS)):
         raise ModelError("kind", ", ".join(unknown), f"one of {', '.join(KINDS)}")
-    found = load_catalogue(prices, map(Path, catalogue), drives=map(Path, drive))
+    found = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive))
     parts = found.of_kind(*(kind or KINDS))
     rows: list[tuple[Value, ...]] = []
     for part in parts:

@@ -23,6 +23,7 @@ from csdplan.options import (
     TimeLimitOption,
     check_time_limit,
     documented,
+    paths_of,
 )
 from csdplan.profile import load
 from csdplan.request.ask import Ask, read_ask, read_file_of_question
@@ -150,9 +151,7 @@ def plan(
     named = values.get("profile", _PROFILE)
     source = _beside(named, folder) if profile is None else profile
     question = read_ask(values, folder)
-    chosen = load_catalogue(
-        prices, map(Path, catalogue), drives=map(Path, drive), latest=price_date
-    )
+    chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
     check_parts(chosen, only, without)
     find = OneKind(time_limit_s) if one_kind else AnyKinds(time_limit_s)
     question_asked = _Question(question, chosen, source, tuple(only), tuple(without), find)

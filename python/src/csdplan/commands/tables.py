@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csdplan.options import Paths
+from csdplan.options import Paths, paths_of
 from csdplan.result.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def plot_files(plot: Paths) -> list[Path]:
     """
     from csdplan.plot import check_paths  # noqa: PLC0415 - for commands with figures alone
 
-    names = [plot] if isinstance(plot, str | Path) else list(plot)
-    paths = [Path(name) for name in names]
+    paths = paths_of(plot)
     check_paths(paths)
     return paths
 

@@ -93,33 +93,19 @@ def to_request(
     ModelError
         If nothing is left to choose from.
     """
-    left_out: list[str] = []
-
-    def offered(*kinds: str) -> list[Part]:
-        parts = catalogue.of_kind(*kinds)
-        named = [part for part in parts if part.name in only]
-        return [part for part in named or parts if part.name not in without]
-
+    offer = _Offer(catalogue, only, without)
     needs_watts = ask.power_W is not None or bool(ask.kwh_usd)
 
-    def complete(parts: Sequence[Part], *needed: str) -> list[Part]:
-        kept = []
-        for part in parts:
-            if lacks := _lacks(part, catalogue, needed):
-                left_out.append(f"{part.name} ({', '.join(lacks)} unknown)")
-            else:
-                kept.append(part)
-        return kept
-
-    chassis = _chassis(offered("server"), catalogue)
+    chassis = _chassis(offer.of("server"), catalogue)
     tdp, watts = (["tdp_W"], ["active_W"]) if needs_watts else ([], [])
-    processors = complete(offered("cpu"), "cores", "pcie_lanes", "pcie_generation", *tdp)
+    processors = offer.complete(offer.of("cpu"), "cores", "pcie_lanes", "pcie_generation", *tdp)
     cpus = [_cpu(part, chassis, catalogue) for part in processors]
-    stores = complete(offered("ssd", "csd", "network-drive"), "capacity_bytes", "read_Bps", *watts)
+    drives = offer.of("ssd", "csd", "network-drive")
+    stores = offer.complete(drives, "capacity_bytes", "read_Bps", *watts)
     kinds = [_kind(part, ask, catalogue, inside.get(part.name)) for part in stores]
     for what, found in (("drive", kinds), ("CPU", cpus)):
         if not found:
-            lacking = "; ".join(left_out) or "none is on offer"
+            lacking = "; ".join(offer.left_out) or "none is on offer"
             raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
     chosen = {kind.name for kind in kinds}
     speeds = {part.name: part.value("core_speed") or 1.0 for part in processors}
@@ -131,7 +117,7 @@ def to_request(
         demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
     network: tuple[NetworkPart, ...] = ()
     if any(not kind.slots for kind in kinds):
-        network = _network(offered("nic"), offered("switch"), catalogue, watts=needs_watts)
+        network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
     efficiency, drives_min = protection(ask.protect)
     request = Request(
         cpus=tuple(cpus),
@@ -155,7 +141,31 @@ def to_request(
     names += [kind.name for kind in kinds] + [part.name for part in network]
     parts = [catalogue.parts[name] for name in names]
     assumed = {part.name: _assumed(part, chassis) for part in parts}
-    return Asked(request, chassis.name, assumed, tuple(left_out))
+    return Asked(request, chassis.name, assumed, tuple(offer.left_out))
+
+
+class _Offer:
+    """Parts of a catalogue that may be bought, and those that are left out with the reason."""
+
+    def __init__(self, catalogue: Catalogue, only: Sequence[str], without: Sequence[str]) -> None:
+        self._catalogue, self._only, self._without = catalogue, only, without
+        self.left_out: list[str] = []
+
+    def of(self, *kinds: str) -> list[Part]:
+        """Return the parts of these kinds: those that are wanted alone, if any, less the others."""
+        parts = self._catalogue.of_kind(*kinds)
+        named = [part for part in parts if part.name in self._only]
+        return [part for part in named or parts if part.name not in self._without]
+
+    def complete(self, parts: Sequence[Part], *needed: str) -> list[Part]:
+        """Return the parts of which all that is needed is known."""
+        kept = []
+        for part in parts:
+            if lacks := _lacks(part, self._catalogue, needed):
+                self.left_out.append(f"{part.name} ({', '.join(lacks)} unknown)")
+            else:
+                kept.append(part)
+        return kept
 
 
 def _lacks(part: Part, catalogue: Catalogue, needed: Sequence[str]) -> list[str]:
