@@ -75,6 +75,49 @@ def test_numbers_out_of_all_proportion_are_named(arguments: str, said: str) -> N
     assert said in " ".join(result.stderr.replace("│", " ").split())
 
 
+SYSTEM = """
+profile = "newport"
+kernel = "count"
+host_cores = 1
+[service]
+years = 5.0
+[[system]]
+name = "a"
+cpu = "b"
+computes = "host"
+host_usd = 1.0
+drive_usd = 1.0
+drives = 2
+drive_bytes = 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("drives = 2", "drives = []", "drives = []: expected a whole number"),
+        ("drives = 2", "drives = true", "drives = True: expected a whole number"),
+        ("drives = 2", "drives = 2.5", "drives = 2.5: expected a whole number"),
+        ("host_usd = 1.0", 'host_usd = "1"', "host_usd = 1: expected a number"),
+        ("host_usd = 1.0", "host_usd = nan", "host_usd = nan"),
+        ('name = "a"', "name = 5", "name = 5: expected text"),
+        ('profile = "newport"', "profile = 5", "profile = 5: expected text"),
+        ("host_cores = 1", 'host_cores = "x"', "host_cores = x: expected a whole number"),
+        ("host_cores = 1", "host_cores = 0", "host_cores = 0: expected at least 1"),
+        ("years = 5.0", "years = inf", "years = inf"),
+    ],
+)
+def test_values_of_a_scenario_have_types(
+    before: str, after: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(SYSTEM.replace(before, after, 1), "utf-8")
+    result = run("tco", "--scenario", str(file))
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
 #: Every way to name a file.
 FILES = (
     "bep --kernel count --profile {}",
