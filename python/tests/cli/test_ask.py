@@ -95,6 +95,10 @@ def test_growth_writes_and_compression_change_what_is_bought() -> None:
     drives = {row["name"]: row["count"] for row in tables["What to buy"] if row["what"] == "drive"}
     # 6 GB/s stored, within one drive write a day: at least 518 TB of flash.
     assert sum(drives.values()) >= 518 / 30.72
+    writes = ("--store", "10TB", "--write", "1GB/s", "--protect", "rs:8+2")
+    _, tables = plan(*writes, "--growth", "50%", "--years", "2")
+    needs = {row["requirement"]: row["required"] for row in tables["What binds"]}
+    assert needs["writes"] == pytest.approx(1.25 * 1.5**2)
     only = ("--only", "scaleflux-csd3000-7.68tb", "--store", "200TB")
     _, plain = plan(*only)
     _, packed = plan(*only, "--compression", "2")

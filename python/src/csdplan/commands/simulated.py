@@ -78,7 +78,7 @@ def simulate(
         ),
     ] = Overlap.SERIAL,
     skew: Annotated[
-        float, Option("Drive i holds data in proportion to i to the minus SKEW.", max=100)
+        float, Option("Drive i holds data in proportion to i to the minus SKEW.")
     ] = 0.0,
     task_spread: Annotated[
         float, Option("Relative spread of the tasks' compute times.", max=10)

@@ -131,7 +131,7 @@ def to_request(
             energy_usd_per_kWh=ask.kwh_usd or 0.0,
             years=ask.years,
             rack_units=ask.rack_units,
-            write_Bps=ask.write_Bps / efficiency,
+            write_Bps=ask.write_Bps * ask.grown / efficiency,
             drives_min=drives_min if drives_min > 1 else 0,
         ),
         overlap=ask.overlap,
