@@ -1,4 +1,4 @@
-"""How a purchase is found: of any kinds of parts, or of one kind of drive in one kind of host."""
+"""Finders of a purchase: of any kinds of parts, or of one kind of drive in one kind of host."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def validate(
     Starts drives on this machine, each paced to a profile, characterizes the machine as their host,
     plans every kernel, and runs it in the drives and on the host. Drives end and scratch files are
     removed also if it fails. Returns the sheets ``throughput``, ``break_even`` and, if some
-    measurement is far from its plan, ``misses``. What a drive or a command failed at is left out,
-    with a warning; fact ``lost`` lists it.
+    measurement is far from its plan, ``misses``. Runs that fail twice are left out, with a warning;
+    fact ``lost`` lists them.
 
     Raises
     ------

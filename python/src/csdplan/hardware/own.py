@@ -23,7 +23,7 @@ def expanded(raw: dict[str, Any], file: str, parts: Mapping[str, Part]) -> dict[
     """Return a catalogue's TOML in the form of the shipped files, over the parts that are known.
 
     A part of a known name keeps the numbers that the file leaves out. A part's ``price_usd``
-    becomes a list of prices. What has the wrong type is left for the schema to name.
+    becomes a list of prices. Values of a wrong type are left for the schema to name.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from csdplan.profile.schema import Provenance, Table, Text
 
 KINDS = ("ssd", "csd", "network-drive", "cpu", "server", "nic", "switch")
 #: Numbers of things.
+_MOST = 1_000_000
 _WHOLE = ("cores", "slots", "ports", "pcie_generation", "pcie_lanes")
 
 
@@ -63,8 +64,8 @@ class Part(Table):
             raise ValueError("media_bw_Bps at least read_Bps")
         for name in _WHOLE:
             number = self.value(name)
-            if number is not None and not (number == int(number) and number <= 1e6):  # noqa: PLR2004
-                raise ValueError(f"a whole number of {name} of at most a million")
+            if number is not None and (number != int(number) or number > _MOST):
+                raise ValueError(f"a whole number of {name} of at most {_MOST:,}")
         if self.compression_max and self.compression_max.value < 1:
             raise ValueError("compression_max at least 1")
         return self

@@ -32,7 +32,7 @@ class Price:
     source : str
         Document or person that states it.
     until : str or None
-        Last day on which it holds; None if nobody said.
+        Last day on which it holds; None if that is unknown.
     """
 
     usd: float

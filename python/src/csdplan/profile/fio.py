@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, isfinite, sqrt
+from math import hypot, sqrt
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -23,6 +23,8 @@ from csdplan.profile.convert import Bandwidth
 #: Quartiles of a normal distribution, in standard deviations.
 _QUARTILE = 0.6744897501960817
 _KIB = 1024
+#: No drive moved as many bytes, nor ran for as long [bytes, ms].
+_MOST = 1e18
 _DIRECTIONS = ("read", "write")
 #: Options by which a job differs from another without measuring another thing.
 _INCIDENTAL = frozenset({
@@ -225,5 +227,5 @@ def _number(side: Mapping[str, Any], key: str) -> float:
     value = side.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
-    # A whole number may be too long for a float.
-    return float(value) if abs(value) <= 1e18 and isfinite(value) and value > 0 else 0.0  # noqa: PLR2004
+    # NaN is in no range, and a whole number may be too long for a float.
+    return float(value) if 0 < value <= _MOST else 0.0

@@ -3,8 +3,8 @@
 Within a repetition each kernel runs in the drives and on every host one after the other, so a
 change of the machine's load meets both sides of a comparison alike.
 
-A drive may be silent for a while on a machine that is busy. What fails is tried once more, then
-left out by itself: the runs before and after it count.
+A drive may be silent for a while on a machine that is busy. A run that fails is tried once more,
+then left out by itself: the runs before and after it count.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured.
+    """The outcome of all measurements.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Measured:
     samples : tuple of Sample
         A sample of each run that counts, those of one system in the order of repetitions.
     lost : tuple of str
-        What could not be measured, and why.
+        Runs and arrays that could not be measured, and why.
     """
 
     host: Profile
