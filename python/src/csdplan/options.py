@@ -192,8 +192,8 @@ CoresOption = Annotated[int, Option("Host cores at work.", min=1, old="--cores")
 ListOfCoresOption = Annotated[
     Sequence[int], Option("Host cores at work.", metavar="N,N,...", parse=whole_numbers)
 ]
-HostTransferOption = Annotated[float, Option("Slow-down of the host's transfer.")]
-HostComputeOption = Annotated[float, Option("Slow-down of the host's compute.")]
+HostTransferOption = Annotated[float, Option("Slow-down of the host's transfer.", max=1e6)]
+HostComputeOption = Annotated[float, Option("Slow-down of the host's compute.", max=1e6)]
 PricesOption = Annotated[str | Path | None, Option("Your prices, before all others.")]
 CatalogueOption = Annotated[
     Paths,
