@@ -27,7 +27,7 @@ Building CSD-based Storage Systems", ACM TECS 23(6), https://doi.org/10.1145/362
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from csdplan.errors import (
     CsdplanError,
@@ -38,6 +38,7 @@ from csdplan.errors import (
     ProfileInvalid,
     ProfileNotFound,
 )
+from csdplan.late import getter
 
 if TYPE_CHECKING:
     from csdplan.api import (
@@ -103,13 +104,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import `csdplan.api` when one of its functions is first asked for (PEP 562)."""
-    if name not in __all__ or name.startswith("_"):
-        raise AttributeError(f"module 'csdplan' has no attribute {name!r}")
-    from csdplan import api  # noqa: PLC0415 - the commands' imports, not needed by a library user
-
-    return getattr(api, name)
+# The commands' imports, which a user of one module does not need.
+__getattr__ = getter(__name__, dict.fromkeys(__all__, "api"))
 
 
 def __dir__() -> list[str]:

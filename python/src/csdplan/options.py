@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
+from csdplan.errors import ModelError
 from csdplan.profile import Profile
 from csdplan.texts import whole_numbers
 
@@ -53,6 +54,8 @@ class Option:
         True for a value without a flag.
     required : bool
         True if only Python can do without.
+    endless : bool
+        True if infinity means no limit; else numbers are finite.
     python_only : bool
         True for a parameter that the command line does not have.
     old : str
@@ -71,6 +74,7 @@ class Option:
     metavar: str | None = None
     argument: bool = False
     required: bool = False
+    endless: bool = False
     python_only: bool = False
     old: str = ""
 
@@ -125,6 +129,24 @@ def options_of(function: Callable[..., object]) -> tuple[Declared, ...]:
     return found
 
 
+def paths_of(given: Paths) -> list[Path]:
+    """Return file names as a list of paths."""
+    names = [given] if isinstance(given, str | Path) else list(given)
+    return [Path(name) for name in names]
+
+
+def check_time_limit(time_limit_s: float) -> None:
+    """Check a limit of the solver's time; infinity is none.
+
+    Raises
+    ------
+    ModelError
+        If it is no such number.
+    """
+    if not time_limit_s > 0:
+        raise ModelError("time_limit_s", time_limit_s, "more than 0 seconds; inf for no limit")
+
+
 #: Units at the end of a parameter's name, as documentation writes them.
 _UNITS = {
     "Bps": "bytes/s", "bytes": "bytes", "s": "s", "W": "W", "usd": "USD", "MB": "MB", "GB": "GB",
@@ -170,11 +192,29 @@ CoresOption = Annotated[int, Option("Host cores at work.", min=1, old="--cores")
 ListOfCoresOption = Annotated[
     Sequence[int], Option("Host cores at work.", metavar="N,N,...", parse=whole_numbers)
 ]
-HostTransferOption = Annotated[float, Option("Slow-down of the host's transfer.")]
-HostComputeOption = Annotated[float, Option("Slow-down of the host's compute.")]
-PricesOption = Annotated[str | Path | None, Option("Your prices, before the shipped ones.")]
+HostTransferOption = Annotated[float, Option("Slow-down of the host's transfer.", max=1e6)]
+HostComputeOption = Annotated[float, Option("Slow-down of the host's compute.", max=1e6)]
+PricesOption = Annotated[str | Path | None, Option("Your prices, before all others.")]
+CatalogueOption = Annotated[
+    Paths,
+    Option("Your parts and prices, over the shipped catalogue. Repeat it.", type=list[Path]),
+]
+DriveOption = Annotated[
+    Paths,
+    Option(
+        "A profile of a drive of your own, from csd characterize or import. Repeat it.",
+        type=list[Path],
+    ),
+]
+PriceDateOption = Annotated[
+    str | None,
+    Option("Prices of this year, month or day, not the newest.", metavar="YYYY[-MM[-DD]]"),
+]
 TimeLimitOption = Annotated[
-    float, Option("Limit of each of the solver's runs.", flag="--time-limit", metavar="SECONDS")
+    float,
+    Option(
+        "Limit of each of the solver's runs.", flag="--time-limit", metavar="SECONDS", endless=True
+    ),
 ]
 PlotOption = Annotated[
     Paths, Option("Write a figure as .svg, .png or .html. Repeat it for several.", type=list[Path])

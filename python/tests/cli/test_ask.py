@@ -44,7 +44,11 @@ def test_the_architects_question_is_answered_from_the_command_line_alone() -> No
     assert needs["throughput of count"]["reached"] >= 120 * (1 - 1e-6)
     assert len(tables["What would change the answer"]) == 2
     assert all(row["more_usd"] >= 0 for row in tables["What would change the answer"])
-    assert all("price (assumed" in row["assumed"] for row in tables["How sure it is"])
+    assert all("price (" in row["assumed"] for row in tables["How sure it is"])
+    prices = {row["part"]: row for row in tables["Prices of this bill"]}
+    assert {row["name"] for row in tables["How sure it is"]} < set(prices)
+    assert all(row["age_days"] >= 0 and row["source"] for row in prices.values())
+    assert "prices are assumed, and the oldest is of 20" in body["answer"]
 
 
 def test_no_drive_holds_more_than_its_share_of_a_stripe() -> None:
@@ -91,6 +95,10 @@ def test_growth_writes_and_compression_change_what_is_bought() -> None:
     drives = {row["name"]: row["count"] for row in tables["What to buy"] if row["what"] == "drive"}
     # 6 GB/s stored, within one drive write a day: at least 518 TB of flash.
     assert sum(drives.values()) >= 518 / 30.72
+    writes = ("--store", "10TB", "--write", "1GB/s", "--protect", "rs:8+2")
+    _, tables = plan(*writes, "--growth", "50%", "--years", "2")
+    needs = {row["requirement"]: row["required"] for row in tables["What binds"]}
+    assert needs["writes"] == pytest.approx(1.25 * 1.5**2)
     only = ("--only", "scaleflux-csd3000-7.68tb", "--store", "200TB")
     _, plain = plan(*only)
     _, packed = plan(*only, "--compression", "2")
@@ -131,12 +139,141 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         (("--store", "1TB", "--ask", "no.toml"), "cannot be read"),
         (("--store", "1TB", "--prices", "no.toml"), "cannot be read"),
         (("--store", "1TB", "--overlap", "both"), "serial or pipelined"),
+        (("--store", "0TB"), "more than 0 data to store"),
+        (("--store", "nan"), "store = nan"),
+        (("--store", "1e40TB"), "at most 1e+24"),
+        (("--store", "1TB", "--protect", "rs:300+100"), "at most 256 in all"),
+        (("--store", "1TB", "--protect", "replica:257"), "at most 256 in all"),
+        (("--store", "1TB", "--protect", "rs:\N{ARABIC-INDIC DIGIT THREE}+1"), "rs:K+M"),
+        (
+            ("--store", "1TB", "--growth", "1000000000%"),
+            "growth = 1000000000%: expected at most 10",
+        ),
+        (("--store", "1TB", "--years", "1e6"), "years = 1e6: expected at most 100"),
+        (("--store", "1TB", "--compression", "1e9"), "at most 1000"),
+        (("--store", "1TB", "--budget", "1e-300"), "more than 0"),
+        (("--workload", "count=0"), "more than 0"),
+        (("--store", "1TB", "--time-limit", "-1"), "more than 0 seconds"),
+        (("--store", "1TB", "--time-limit", "nan"), "time_limit_s = nan"),
+        (
+            ("--store", "1TB", "--only", "epyc-9754", "--without", "epyc-9754"),
+            "without = epyc-9754",
+        ),
+        (("--store", "1TB", "--without", "chassis-2u24"), "a server with slots and a price"),
+        (("--store", "1TB", "--ask", "/dev/zero"), "longer than 16 MiB"),
+        (("--store", "1TB", "--ask", "/"), "Is a directory"),
+        (("--store", "1TB", "--catalogue", "/dev/zero"), "longer than 16 MiB"),
+        (("--store", "1TB", "--price-date", "2026-13"), "price_date = 2026-13"),
     ],
 )
 def test_bad_questions(arguments: tuple[str, ...], said: str) -> None:
     result = run("plan", *arguments)
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('store = "1TB"\nusable = "no"', "usable = no: expected true or false"),
+        ('store = "1TB"\nusable = 0', "usable = 0: expected true or false"),
+        ('store = "1TB"\nhosts_max = true', "hosts_max = True: expected a whole number"),
+        ('store = "1TB"\nhosts_max = 100000', "hosts_max = 100000: expected a whole number"),
+        ('store = "1TB"\noverlap = []', "serial or pipelined"),
+        ("store = true", "store = True"),
+        ("store = nan", "store = nan"),
+        ("store = inf", "store = inf"),
+        ("store = -1", "store = -1"),
+        ('workload = [{ name = "g", throughput = "1GB/s", core = "1GB/s", returns = 9 }]',
+         "returns = 9: expected a share of at most 1"),
+        ('workload = [{ name = "g", throughput = "1GB/s", core = "1GB/s", spread = 5 }]',
+         "spread = 5: expected a share of at most 1"),
+        ('workload = [{ name = 5, throughput = "1GB/s", core = "1GB/s" }]', "name = 5"),
+        ('workload = [{ name = "g", throughput = "1GB/s", core = "0.1" }]', "more than 0"),
+        ('store = "1TB"\nstore = "2TB"', "every key given once"),
+        ("store = " + "[" * 5000, "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "ask.toml"
+    file.write_text(text, encoding="utf-8")
+    result = run("plan", "--ask", str(file))
+    assert result.exit_code == 2, result.output
+    assert said in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"store": "1TB", "store": "2TB"}', "key 'store' stands twice"),
+        ('{"store": NaN}', "NaN is no number of JSON"),
+        ("[]", "a JSON object"),
+        ("", "a JSON file"),
+    ],
+)
+def test_bad_json(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "ask.json"
+    file.write_text(text, encoding="utf-8")
+    result = run("plan", "--ask", str(file))
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_question_in_another_encoding_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "ask.toml"
+    for encoding in ("utf-8-sig", "utf-16"):
+        file.write_text('budget = "-4"\n', encoding)
+        assert "budget = -4" in run("plan", "--ask", str(file)).stderr
+    file.write_bytes(b"\xff\x00")
+    assert "bytes that are no utf-8: expected UTF-8 text" in run("plan", "--ask", str(file)).stderr
+
+
+def test_only_and_without_both_hold() -> None:
+    """Of the parts that are named the others remain; what is not named is not offered."""
+    named = ("epyc-9754", "epyc-9354", "kioxia-cm6-r-30.72tb")
+    only = [word for name in named for word in ("--only", name)]
+    _, tables = plan("--store", "100TB", *only, "--without", "xeon-6430")
+    assert {row["name"] for row in tables["What to buy"] if row["what"] != "all"} <= set(named)
+    first, second = tables["What would change the answer"]
+    assert (first["buy"], first["verdict"]) == ("", "nothing else does")
+    assert "epyc-9754" in second["buy"]
+
+
+def test_one_kind_is_the_cheapest_of_all_single_kinds() -> None:
+    question = ("--store", "60TB", "--workload", "count=90GB/s", "--growth", "7%")
+    _, tables = plan(*question, "--one-kind")
+    bought = [row for row in tables["What to buy"] if row["what"] in {"host", "drive"}]
+    assert len(bought) == 2
+    total = sum(row["cost_usd"] for row in bought)
+    cpus, drives = (
+        ("epyc-7352", "xeon-6430", "epyc-9354"),
+        ("kioxia-cd6-r-15.36tb", "wd-sn861-7.68tb"),
+    )
+    for cpu in cpus:
+        for drive in drives:
+            _, other = plan(*question, "--only", cpu, "--only", drive)
+            alone = next(row for row in other["What to buy"] if row["what"] == "all")
+            assert total <= alone["cost_usd"] + 1e-6
+    _, mixed = plan(*question)
+    least = next(row for row in mixed["What to buy"] if row["what"] == "all")
+    assert least["cost_usd"] <= total + 1e-6
+
+
+def test_prices_have_dates_and_older_ones_can_be_asked_for() -> None:
+    """The published price of a 30 TB drive: 3,062 dollars in 2025, 10,950 in 2026."""
+    only = ("--store", "900TB", "--only", "kioxia-cm6-r-30.72tb")
+    usd = {}
+    for year in ("2025", "2026"):
+        body, tables = plan(*only, "--price-date", year)
+        (row,) = (row for row in tables["Prices of this bill"] if "kioxia" in row["part"])
+        usd[row["date"]] = row["price_usd"]
+        assert row["prov"] == "inferred"
+        assert "VDURA" in row["source"]
+    assert usd == {"2025-06": 3062, "2026-03": 10950}
+    assert plan(*only)[0]["answer"] == body["answer"]
 
 
 def test_codes() -> None:

@@ -22,7 +22,7 @@ def test_every_number_has_a_source_with_document_and_date(file: str) -> None:
     used = set()
     for part in body["part"]:
         for key, value in part.items():
-            if key in {"name", "title", "kind", "note"}:
+            if key in {"name", "title", "kind", "note", "profile", "device"}:
                 continue
             assert set(value) == {"value", "source", "prov"}, (part["name"], key)
             source = body["source"][value["source"]]
@@ -79,8 +79,11 @@ def test_prices_are_in_one_file_and_are_overridden(tmp_path: Path) -> None:
         'schema = 1\ndate = "2026-11-22"\nprov = "given"\n[usd]\n"epyc-9354" = 2500\n', "utf-8"
     )
     found = load_catalogue(own)
-    assert found.prices["epyc-9354"] == (2500.0, "2026-11-22", "given")
-    assert found.prices["xeon-6430"][2] == "assumed"
+    price = found.prices["epyc-9354"]
+    assert (price.usd, price.date, price.prov, price.source) == (
+        2500.0, "2026-11-22", "given", str(own),
+    )  # fmt: skip
+    assert found.prices["xeon-6430"].prov == "assumed"
     own.write_text('schema = 1\ndate = "2026"\nprov = "given"\n[usd]\nepyc = 1\n"xeon-6430" = -1\n')
     with pytest.raises(ProfileInvalid, match="xeon-6430"):
         load_catalogue(own)
@@ -90,14 +93,15 @@ def test_files_that_contradict_themselves_are_refused_with_all_faults(tmp_path: 
     own = tmp_path / "mine.toml"
     own.write_text(
         'schema = 1\n[source.a]\npublisher = "x"\ndocument = "y"\ndate = "2026"\n'
-        '[[part]]\nname = "epyc-9354"\ntitle = "twice"\nkind = "cpu"\n'
+        '[[part]]\nname = "mine"\ntitle = "once"\nkind = "cpu"\n'
+        '[[part]]\nname = "mine"\ntitle = "twice"\nkind = "cpu"\n'
         'cores = { value = 8, source = "b", prov = "given" }\n',
         encoding="utf-8",
     )
     with pytest.raises(ProfileInvalid) as caught:
         load_catalogue(extra=[own])
-    assert "part[0].name = epyc-9354" in str(caught.value)
-    assert "part[0].cores.source = b" in str(caught.value)
+    assert "part[1].name = mine" in str(caught.value)
+    assert "part[1].cores.source = b" in str(caught.value)
     own.write_text(
         'schema = 1\n[source.a]\npublisher = "x"\ndocument = "y"\ndate = "2026"\n'
         '[[part]]\nname = "d"\ntitle = "t"\nkind = "ssd"\n'

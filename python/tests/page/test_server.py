@@ -106,7 +106,7 @@ def test_saving_and_opening_a_scenario() -> None:
     found = updated({"a": {**to_values(State()), "cores": "many"}, "do": do})
     assert found["values"]["a"] == values
     refused = updated({"a": to_values(State()), "do": {**do, "text": "store = 5 parsecs"}})
-    assert "a request in TOML" in refused["html"]["refused"]
+    assert "a TOML file" in refused["html"]["refused"]
 
 
 def test_downloads_hold_every_table() -> None:

@@ -47,7 +47,7 @@ names = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._-]{0,20}", fullmatch=True)
 positive = st.floats(1e-3, 1e4).map(lambda value: float(f"{value:.6g}"))
 own_works = st.builds(
     Work, name=names, rate=positive, core=positive,
-    returns=st.integers(0, 300).map(float), spread=st.integers(0, 90).map(float),
+    returns=st.integers(0, 100).map(float), spread=st.integers(0, 90).map(float),
 )  # fmt: skip
 kernel_works = st.builds(Work, name=st.sampled_from(load("newport").kernels()), rate=positive)
 works = st.lists(kernel_works | own_works, max_size=6, unique_by=lambda work: work.name)
@@ -156,7 +156,7 @@ def test_a_request_file_holds_the_scenario(state: State) -> None:
     [
         State(),
         State(profile="smartssd", kernel="page-rank", works=(Work("page-rank", 2.5),), store=20),
-        State(works=(Work("count", 40.0), Work("my own", 5.0, 0.8, 10.0, 20.0)), budget=150_000),
+        State(works=(Work("count", 40.0), Work("my own", 5.0, 0.8, 10.0, 20.0)), budget=400_000),
     ],
 )
 def test_plan_reads_the_file_of_the_page(state: State, tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_a_profile_next_to_the_request_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("store = ", "a request in TOML"),
-        ("{", "a request in JSON"),
+        ("store = ", "a TOML file"),
+        ("{", "a JSON file"),
         ("storage = '1TB'", "the request file = storage"),
         ("store = '5 parsecs'\nbudget = 'free'", "budget = free"),
         ("store = '1TB'\nworkload = ['@mine.toml']", "the page reads no other one"),

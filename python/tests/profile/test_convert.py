@@ -1,29 +1,17 @@
-"""Profiles from fio's JSON and from data sheets, and the writer they go through."""
+"""Profiles from measured bandwidths and from data sheets, and the writer they go through."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from csdplan import ProfileIncomplete, ProfileInvalid
 from csdplan.profile import load, parse, shipped_names, workload_of
-from csdplan.profile.convert import Bandwidth, KernelTimes, profile_of, read_fio
+from csdplan.profile.convert import Bandwidth, KernelTimes, profile_of
 from csdplan.profile.write import as_toml
 
 GOLDEN = Path(__file__).parents[3] / "docs" / "internals" / "golden" / "profile"
 KERNEL = KernelTimes("count", 4_800_000_000, 0.7, 1.2)
 META, HOST = {"machine": "bench"}, {"cores": 8, "ingest_bw_Bps": 32_000_000_000}
-
-
-def job(read_bytes: float = 0, **more: Any) -> dict[str, Any]:
-    return {"jobname": "seq", "read": {"bw_bytes": read_bytes, **more}, "write": {"bw_bytes": 0}}
-
-
-def fio(tmp_path: Path, *jobs: Any) -> Path:
-    file = tmp_path / "fio.json"
-    file.write_text(json.dumps({"fio version": "fio-3.36", "jobs": list(jobs)}), encoding="utf-8")
-    return file
 
 
 @pytest.mark.parametrize("name", shipped_names())
@@ -34,34 +22,6 @@ def test_what_is_written_reads_back(name: str) -> None:
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("valid-*.toml")), ids=lambda f: f.stem)
 def test_golden_profiles_survive_the_writer(file: Path) -> None:
     assert parse(as_toml(load(file))) == load(file)
-
-
-def test_one_job_gives_fios_own_spread(tmp_path: Path) -> None:
-    found = read_fio(fio(tmp_path, job(3e9, bw_dev=100_000.0, bw_samples=60)))
-    assert set(found) == {"read"}
-    read = found["read"]
-    assert (read.median_Bps, read.samples) == (3e9, 60)
-    # 100,000 KiB/s times 0.6745.
-    assert read.p25_Bps == pytest.approx(3e9 - 69_068_286, rel=1e-6)
-
-
-def test_several_jobs_are_repetitions(tmp_path: Path) -> None:
-    read = read_fio(fio(tmp_path, *(job(rate * 1e9) for rate in (1, 2, 3, 4, 5))))["read"]
-    assert (read.p25_Bps, read.median_Bps, read.p75_Bps) == (2e9, 3e9, 4e9)
-    assert read.samples == 5
-
-
-def test_old_fio_wrote_kibibytes_only(tmp_path: Path) -> None:
-    old = {"read": {"bw": 1000}, "write": {}}
-    assert read_fio(fio(tmp_path, old))["read"].median_Bps == 1_024_000
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"jobs": 3}', '{"jobs": []}', "[" * 100_000])
-def test_what_is_not_fios_is_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "x.json"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(ProfileInvalid, match="jobs"):
-        read_fio(file)
 
 
 def test_measured_bandwidth_becomes_measured_times() -> None:

@@ -240,7 +240,7 @@ def test_a_lead_that_is_lost_again_does_not_count() -> None:
 
 
 def test_more_drives_than_can_be_counted_are_out_of_range_not_a_number() -> None:
-    solution = break_even(1.0, 1e-300, 1e300, 1.0, k_limit=None)
+    solution = break_even(1.0, 1e-90, 1e90, 1.0, k_limit=None)
     assert solution.verdict() is Verdict.OUT_OF_RANGE
     assert solution.devices == 0
     assert solution.closed_form == 0

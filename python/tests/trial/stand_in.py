@@ -1,8 +1,9 @@
 """Stands in for the ``csd`` program: serves and answers as a paced drive would, without waiting.
 
 A test copies it into a folder of its own. Files there are the test's wishes: ``broken`` drives do
-not serve, answers ``differ``, runs ``hang``, a drive is ``silent``. It writes the process ids of
-its drives to ``drives``.
+not serve, answers ``differ``, runs ``hang``, a drive is ``silent`` while it is characterized;
+``silent-M`` holds how many runs on M drives fail. It writes the process ids of its drives to
+``drives``.
 """
 
 import json
@@ -70,6 +71,11 @@ def run(drives: int, pace: dict[str, Any], read_Bps: int) -> None:
     if (HERE / "hang").exists():
         (HERE / "hanging").touch()
         signal.pause()
+    silent = HERE / f"silent-{drives}"
+    left = int(silent.read_text(encoding="utf-8")) if silent.exists() else 0
+    if left:
+        silent.write_text(str(left - 1), encoding="utf-8")
+        sys.exit("no answer to Identify within 5 s")
     kernel, on = after("run"), after("--on")
     size = int((HERE / "size").read_text(encoding="utf-8"))
     passes = 2 if kernel == "page-rank" else 1

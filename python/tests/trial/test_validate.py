@@ -106,6 +106,46 @@ def test_a_failure_ends_the_drives(stand_in: Path, wish: str, message: str) -> N
     assert all_is_gone(stand_in)
 
 
+def test_a_drive_that_is_silent_once_costs_nothing(stand_in: Path) -> None:
+    (stand_in.parent / "silent-2").write_text("1")
+    result = run(stand_in, "--short", "--kernel", "count", "--json")
+    assert result.exit_code == 0, result.output
+    body = json.loads(result.stdout)["result"]
+    assert body["lost"] == []
+    assert {row["devices"] for row in body["tables"][0]["rows"]} == {1, 2}
+
+
+def test_what_was_measured_is_kept_and_the_rest_goes_on(stand_in: Path, tmp_path: Path) -> None:
+    """On two drives every run fails."""
+    (stand_in.parent / "silent-2").write_text("1000")
+    page = tmp_path / "page.md"
+    words = ("--kernel", "count", "--size", "1MiB", "--repeat", "2", "--json")
+    result = run(stand_in, *words, "--document", str(page))
+    assert result.exit_code == 4, result.output
+    body = json.loads(result.stdout)
+    lost = body["result"]["lost"]
+    assert [text.partition(":")[0] for text in lost] == [
+        f"count on 2 drives, repetition {n}" for n in range(3)
+    ]
+    assert "no answer to Identify within 5 s" in body["warnings"][-1]
+    rates, points = body["result"]["tables"]
+    assert [row["devices"] for row in rates["rows"]] == [1, 1, 1, 4, 4, 4]
+    assert all(row["runs"] == 2 for row in rates["rows"])
+    assert {row["pairs_won_by_drives"] for row in points["rows"]} == {"1: 0/2, 4: 2/2"}
+    assert all(row["agree"] for row in points["rows"])
+    assert "- count on 2 drives, repetition 0" in page.read_text(encoding="utf-8")
+    assert all_is_gone(stand_in)
+
+
+def test_no_run_at_all_is_a_failure(stand_in: Path) -> None:
+    for drives in (1, 2):
+        (stand_in.parent / f"silent-{drives}").write_text("1000")
+    result = run(stand_in, "--short", "--kernel", "count")
+    assert result.exit_code == 1
+    assert "count on 1 drives, repetition 0: csd run failed (1)" in result.stderr
+    assert all_is_gone(stand_in)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_ends_the_drives(stand_in: Path, number: signal.Signals) -> None:
     folder = stand_in.parent

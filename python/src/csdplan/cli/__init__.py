@@ -7,8 +7,8 @@
 - ``tables``: results as tables for a terminal.
 
 The command line computes nothing: it prints what `csdplan.commands` returns. Exit codes: 0 done,
-1 failed, 2 wrong use (a bad option, profile, kernel or quantity). Results go to standard output;
-warnings and errors go to standard error.
+1 failed, 2 wrong use (a bad option, profile, kernel or quantity), 4 done in part (validate).
+Results go to standard output; warnings and errors go to standard error.
 """
 
 from csdplan.cli.root import app, main

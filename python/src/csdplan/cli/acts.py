@@ -9,7 +9,8 @@ import typer
 from csdplan import commands
 from csdplan.cli.common import console, reported, show, warn
 from csdplan.cli.derive import tables
-from csdplan.cli.tables import print_bep
+from csdplan.cli.tables import print_bep, print_profiles
+from csdplan.profile import load, shipped_names
 from csdplan.profile.write import as_toml
 from csdplan.result import as_json
 
@@ -57,3 +58,42 @@ def import_profile(**values: Any) -> None:
         typer.echo(as_toml(profile), nl=False)
     else:
         typer.echo(f"{out}: {len(profile.point)} points")
+
+
+def validate(**values: Any) -> None:
+    """Measure, with progress, and print."""
+    # Its signals and clock are for this command alone.
+    from csdplan.cli.validate import validate as measured  # noqa: PLC0415
+
+    measured(**values)
+
+
+def profiles(*, json: bool) -> None:
+    """List the profiles that come with csdplan."""
+    with reported():
+        found = [(name, load(name)) for name in shipped_names()]
+    if json:
+        listed = [
+            {
+                "name": name,
+                "machine": profile.meta.machine,
+                "source": profile.meta.source,
+                "devices": sorted(profile.device),
+                "kernels": list(profile.kernels()),
+            }
+            for name, profile in found
+        ]
+        typer.echo(as_json("profiles", {"profiles": listed}))
+        return
+    print_profiles(console(), found)
+
+
+def profile_check(file: str, *, json: bool) -> None:
+    """Check a profile against schema 1; every fault is reported, not only the first."""
+    with reported():
+        profile = load(file)
+    if json:
+        typer.echo(as_json("profile check", {"file": file, "profile": profile.as_dict()}))
+        return
+    kernels = ", ".join(profile.kernels())
+    typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")

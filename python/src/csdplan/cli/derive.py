@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from inspect import Parameter, Signature
+from math import isfinite
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args
@@ -13,7 +14,7 @@ import typer
 
 from csdplan.cli.common import check_forms, reported, show
 from csdplan.commands import Tables
-from csdplan.errors import CsdplanError
+from csdplan.errors import CsdplanError, ModelError
 from csdplan.options import Declared, options_of
 
 #: Forms of output.
@@ -123,6 +124,8 @@ def _value(one: Declared, given: Any) -> Any:
     """Return the value of an option for Python; None if there is none."""
     if given is None or given == []:
         return None
+    if isinstance(given, float) and not isfinite(given) and not (given > 0 and one.option.endless):
+        raise ModelError(one.name, given, "a finite number")
     if one.option.parse is None:
         return given
     try:

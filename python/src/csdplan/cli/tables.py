@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from csdplan.profile.schema import Profile
-from csdplan.result.break_even import BepResult
-from csdplan.result.sheets import text_sheet
+
+if TYPE_CHECKING:
+    from csdplan.result.break_even import BepResult
 
 #: Columns of `text_sheet` that hold numbers, and the one that holds the answer.
 _NUMBERS, _ANSWER = range(1, 5), 3
@@ -18,6 +20,8 @@ _NUMBERS, _ANSWER = range(1, 5), 3
 
 def print_bep(console: Console, result: BepResult) -> None:
     """Print one table for each system of `result`."""
+    from csdplan.result.sheets import text_sheet  # noqa: PLC0415 - it brings NumPy, for bep alone
+
     for system in result.systems:
         sheet = text_sheet(result, system)
         table = Table(title=Text(sheet.title, style="bold"), title_justify="left")

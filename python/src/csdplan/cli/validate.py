@@ -10,9 +10,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import typer
+
 from csdplan import commands
 from csdplan.cli.common import reported, show
+from csdplan.trial import Progress
 
+#: Exit code of a run of which a part is missing.
+_IN_PART = 4
 #: Signals that end a process; not every system has them all.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Blanks that clear what a longer line of progress left.
@@ -24,6 +29,8 @@ def validate(*, json: bool, csv: bool, **values: Any) -> None:
     with reported(), _ended_by_signals(), _progress() as progress:
         found = commands.validate(progress=progress, **values)
     show("validate", found, json=json, csv=csv)
+    if found.facts["lost"]:
+        raise typer.Exit(_IN_PART)
 
 
 @contextmanager
@@ -42,7 +49,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _progress() -> Iterator[commands.Progress]:
+def _progress() -> Iterator[Progress]:
     """Return a function that shows the step, the share done and the time left.
 
     A terminal has one line, which is overwritten. Elsewhere a line is written each tenth.

@@ -4,35 +4,75 @@ The command line prints what these functions return, and `csdplan.api` turns it 
 so both take the same options under the same names. Each option is declared once, in the signature
 of its function, with what the command line and Python's documentation say of it
 (`csdplan.options`). Where a flag takes a quantity with a unit, the name here ends with the unit:
-``--nic`` is ``nic_Bps``.
+``--nic`` is ``nic_Bps``. A function is imported when it is first asked for.
 
 - ``tables``: answers of commands, and figures as files.
 - ``choose``: from a profile and a kernel to a workload; CSV files of measured points.
 - ``break_even``: bep, sweep, surface.
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
-- ``planned``: plan, catalogue.
+- ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
 - ``sources``: profiles, import, reproduce.
 """
 
-from csdplan.commands.break_even import bep, surface, sweep
-from csdplan.commands.confidence import uncertainty
-from csdplan.commands.mixed import mix
-from csdplan.commands.planned import catalogue, plan
-from csdplan.commands.purchase import optimize
-from csdplan.commands.reports import report, ui
-from csdplan.commands.scenarios import ec, overload, tco
-from csdplan.commands.simulated import simulate
-from csdplan.commands.sources import import_profile, profiles, reproduce
-from csdplan.commands.tables import BepTables, Tables
-from csdplan.commands.validation import validate
-from csdplan.trial import Progress
+from typing import TYPE_CHECKING
+
+from csdplan.late import getter
+
+if TYPE_CHECKING:
+    from csdplan.commands.break_even import bep, surface, sweep
+    from csdplan.commands.confidence import uncertainty
+    from csdplan.commands.listed import catalogue
+    from csdplan.commands.mixed import mix
+    from csdplan.commands.planned import plan
+    from csdplan.commands.purchase import optimize
+    from csdplan.commands.reports import report, ui
+    from csdplan.commands.scenarios import ec, overload, tco
+    from csdplan.commands.simulated import simulate
+    from csdplan.commands.sources import import_profile, profiles, reproduce
+    from csdplan.commands.tables import BepTables, Tables
+    from csdplan.commands.validation import validate
+
+_MODULES = {
+    "break_even": (
+        "bep",
+        "surface",
+        "sweep",
+    ),
+    "confidence": ("uncertainty",),
+    "listed": ("catalogue",),
+    "mixed": ("mix",),
+    "planned": ("plan",),
+    "purchase": ("optimize",),
+    "reports": (
+        "report",
+        "ui",
+    ),
+    "scenarios": (
+        "ec",
+        "overload",
+        "tco",
+    ),
+    "simulated": ("simulate",),
+    "sources": (
+        "import_profile",
+        "profiles",
+        "reproduce",
+    ),
+    "tables": (
+        "BepTables",
+        "Tables",
+    ),
+    "validation": ("validate",),
+}
+__getattr__ = getter(
+    __name__, {name: module for module, names in _MODULES.items() for name in names}
+)
 
 __all__ = [
     "BepTables",
-    "Progress",
     "Tables",
     "bep",
     "catalogue",

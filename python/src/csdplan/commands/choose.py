@@ -7,9 +7,11 @@ be asked anything.
 from __future__ import annotations
 
 import csv
+from math import isfinite
 from pathlib import Path
 
 from csdplan.errors import ProfileIncomplete
+from csdplan.files import read_text
 from csdplan.options import ProfileLike
 from csdplan.profile import Profile, Workload, load, workload_of
 
@@ -71,16 +73,18 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> list[dict[str, floa
 
     Raises
     ------
-    ProfileIncomplete
-        If its first line or a number is not as expected.
-    OSError
-        If it cannot be read.
+    CsdplanError
+        If it cannot be read, or its first line or a number is not as expected.
     """
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
+    reader = csv.DictReader(read_text(Path(path)).splitlines())
+    rows = []
+    try:
         if tuple(reader.fieldnames or ()) != columns:
             raise ProfileIncomplete(f"{path}: the first line must be {','.join(columns)}")
-        try:
-            return [{name: float(row[name]) for name in columns} for row in reader]
-        except (TypeError, ValueError) as error:
-            raise ProfileIncomplete(f"{path}: line {reader.line_num}: {error}") from error
+        for row in reader:
+            rows.append({name: float(row[name]) for name in columns})
+            if None in row or not all(map(isfinite, rows[-1].values())):
+                raise ValueError(f"expected {len(columns)} finite numbers")
+    except (TypeError, ValueError, csv.Error) as error:
+        raise ProfileIncomplete(f"{path}: line {reader.line_num}: {error}") from error
+    return rows

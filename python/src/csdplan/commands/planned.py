@@ -1,61 +1,41 @@
-"""A purchase as a person asks for it, and the catalogue that it chooses from: plan, catalogue."""
+"""A purchase as a person asks for it: plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 from csdplan.commands.choose import profile_of
+from csdplan.commands.kinds import AnyKinds, Finder, OneKind
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
-from csdplan.hardware import KINDS, Catalogue, load_catalogue
-from csdplan.options import Option, PricesOption, ProfileLike, TimeLimitOption, documented
+from csdplan.hardware import Catalogue, load_catalogue
+from csdplan.hardware.measured import computing
+from csdplan.options import (
+    CatalogueOption,
+    DriveOption,
+    Option,
+    PriceDateOption,
+    PricesOption,
+    ProfileLike,
+    TimeLimitOption,
+    check_time_limit,
+    documented,
+    paths_of,
+)
 from csdplan.profile import load
 from csdplan.request.ask import Ask, read_ask, read_file_of_question
-from csdplan.request.offer import PROFILES, Asked, to_request
-from csdplan.result import planned, purchase
-from csdplan.result.sheet import Value, sheet_of
+from csdplan.request.offer import Asked, check_parts, to_request
+from csdplan.result import planned, priced, purchase
 from csdplan.solve import optimize as solver
 from csdplan.texts import overlap_name
 
 #: A purchase this many standard deviations faster or slower bounds 90 % of cases.
 _NINETY = 1.645
 _PROFILE = "newport"
-
-
-@documented
-def catalogue(
-    kind: Annotated[
-        Sequence[str],
-        Option("ssd, csd, network-drive, cpu, server, nic or switch. Repeat it.", type=list[str]),
-    ] = (),
-    *,
-    prices: PricesOption = None,
-) -> Tables:
-    """List the hardware that `plan` chooses from, each number with its source.
-
-    Returns the sheets ``catalogue``, a row for each number, and ``prices``.
-    """
-    if unknown := sorted(set(kind) - set(KINDS)):
-        raise ModelError("kind", ", ".join(unknown), f"one of {', '.join(KINDS)}")
-    found = load_catalogue(prices)
-    parts = found.of_kind(*(kind or KINDS))
-    rows: list[tuple[Value, ...]] = []
-    for part in parts:
-        if not part.numbers():
-            rows.append((part.name, None, None, None, part.note, None))
-        for name, number in part.numbers().items():
-            source = found.sources[number.source]
-            rows.append((part.name, name, number.value, number.prov, str(source), source.date))
-    listed = [(part.name, *found.prices[part.name]) for part in parts if part.name in found.prices]
-    columns = ("part", "number", "value", "prov", "source", "date")
-    return Tables(
-        {
-            "catalogue": sheet_of("Catalogue", columns, rows, _absent(found)),
-            "prices": sheet_of("Prices", ("part", "price_usd", "date", "prov"), listed),
-        }
-    )
+_NO_ONE_KIND = "No one kind of drive in one kind of host does this: ask without --one-kind."
 
 
 @documented
@@ -129,18 +109,22 @@ def plan(
         Sequence[str], Option("Consider this part of its kind alone. Repeat it.", type=list[str])
     ] = (),
     without: Annotated[Sequence[str], Option("Leave out this part.", type=list[str])] = (),
+    one_kind: Annotated[bool, Option("Buy drives of one kind, and hosts of one kind.")] = False,
+    catalogue: CatalogueOption = (),
+    drive: DriveOption = (),
     profile: Annotated[
         ProfileLike | None,
         Option("Profile whose host points give the times of one core. Default: newport.", type=str),
     ] = None,
     prices: PricesOption = None,
+    price_date: PriceDateOption = None,
     time_limit_s: TimeLimitOption = 20.0,
 ) -> Tables:
     """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
 
     Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
-    Returns the sheets ``bill``, ``work``, ``requirements``, ``alternatives`` and ``certainty``, or
-    ``shortfalls`` if nothing can be bought; fact ``answer`` says it in one paragraph.
+    Returns the sheets ``bill``, ``work``, ``requirements``, ``alternatives``, ``certainty`` and
+    ``prices``, or ``shortfalls`` if nothing can be bought; fact ``answer`` is one paragraph.
     """
     given = {
         "store": store,
@@ -160,32 +144,41 @@ def plan(
         "overlap": overlap,
         "usable": None if usable else False,
     }
+    check_time_limit(time_limit_s)
     values = {} if ask is None else read_file_of_question(Path(ask))
     values |= {name: value for name, value in given.items() if value is not None}
     folder = None if ask is None else Path(ask).parent
     named = values.get("profile", _PROFILE)
     source = _beside(named, folder) if profile is None else profile
     question = read_ask(values, folder)
-    chosen = load_catalogue(prices)
-    question_asked = _Question(question, chosen, source, tuple(only), tuple(without))
+    chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
+    check_parts(chosen, only, without)
+    find = OneKind(time_limit_s) if one_kind else AnyKinds(time_limit_s)
+    question_asked = _Question(question, chosen, source, tuple(only), tuple(without), find)
     asked = question_asked.asked()
     titles = {name: part.title for name, part in chosen.parts.items()}
     warnings = tuple(f"left out: {text}" for text in asked.left_out)
-    best = solver.optimize(asked.request, time_limit_s=time_limit_s)
+    best = find(asked.request)
     if best is None:
         lacking = solver.shortfalls(asked.request, time_limit_s=time_limit_s)
-        facts = {"verdict": "infeasible", "answer": planned.impossible(lacking)}
+        text = planned.impossible(lacking) if lacking else _NO_ONE_KIND
+        facts = {"verdict": "infeasible", "answer": text}
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
-    spread = question_asked.spread(time_limit_s) if question.works else (None, None)
+    spread = question_asked.spread() if question.works else (None, None)
+    hosts = [asked.chassis] if best.hosts else []
+    paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
     answer = planned.paragraph(asked.request, best, spread, titles)
+    answer += f" {priced.prices_text(paid, date.today())}"
+    warnings += priced.expired(paid, date.today())
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
         "requirements": purchase.requirements(best),
-        "alternatives": planned.alternatives(
-            best, question_asked.others(best, time_limit_s), titles
-        ),
+        "alternatives": planned.alternatives(best, question_asked.others(best), titles),
         "certainty": planned.certainty(best, spread, asked.assumed, chosen.prices),
+        "prices": priced.prices(
+            "Prices of this bill", {name: [one] for name, one in paid.items()}, date.today()
+        ),
     }
     if not question.works:
         del sheets["work"]
@@ -209,36 +202,39 @@ class _Question:
         profile: ProfileLike,
         only: tuple[str, ...],
         without: tuple[str, ...],
+        find: Finder,
     ) -> None:
         self._ask, self._parts, self._only, self._without = ask, parts, only, without
+        self._find = find
         self._profile = profile_of(profile)[1]
-        self._inside = {part: (load(name), device) for part, (name, device) in PROFILES.items()}
+        self._inside = {}
+        for part in parts.parts.values():
+            if part.profile is not None:
+                inside = load(part.profile)
+                device = computing(inside, part.device, part.profile)
+                self._inside[part.name] = (inside, device)
 
     def asked(self, *, without: str | None = None, slower: float = 0.0) -> Asked:
         """Return the request, without a further part or with slower workloads."""
         more = self._without if without is None else (*self._without, without)
-        only = tuple(name for name in self._only if name != without)
         return to_request(
             self._ask,
             self._parts,
             self._profile,
             self._inside,
-            only=only,
+            only=self._only,
             without=more,
             slower=slower,
         )
 
-    def spread(self, time_limit_s: float) -> tuple[solver.Plan | None, solver.Plan | None]:
+    def spread(self) -> tuple[solver.Plan | None, solver.Plan | None]:
         """Return the purchases at both ends of 90 % of cases."""
         low, high = (
-            solver.optimize(
-                self.asked(slower=sign * _NINETY).request, time_limit_s=time_limit_s, explain=False
-            )
-            for sign in (-1, 1)
+            self._find(self.asked(slower=sign * _NINETY).request, explain=False) for sign in (-1, 1)
         )
         return low, high
 
-    def others(self, best: solver.Plan, time_limit_s: float) -> list[planned.Alternative]:
+    def others(self, best: solver.Plan) -> list[planned.Alternative]:
         """Return the cheapest purchases without the drive, and without the CPU, bought most."""
         found: list[planned.Alternative] = []
         for bought in (best.drives, best.hosts):
@@ -250,15 +246,5 @@ class _Question:
             except ModelError:
                 found.append((name, None))
                 continue
-            plan = solver.optimize(request, time_limit_s=time_limit_s, explain=False)
-            found.append((name, plan))
+            found.append((name, self._find(request, explain=False)))
         return found
-
-
-def _absent(found: Catalogue) -> str:
-    unpriced = [
-        part.name
-        for part in found.of_kind("ssd", "csd", "network-drive", "cpu")
-        if part.name not in found.prices
-    ]
-    return f"absent numbers are unknown; without a price: {', '.join(unpriced) or 'none'}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from csdplan.commands.tables import Tables, draw, plot_files
 from csdplan.errors import ModelError
-from csdplan.options import Option, PlotOption, TimeLimitOption, documented
+from csdplan.options import Option, PlotOption, TimeLimitOption, check_time_limit, documented
 from csdplan.plot import figures
 from csdplan.request import load_request
 from csdplan.result import purchase
@@ -45,6 +45,7 @@ def optimize(
         If the request contradicts itself, or a figure is asked for without a front.
     """
     files = plot_files(plot)
+    check_time_limit(time_limit_s)
     if files and not front:
         raise ModelError("front", front, "at least 1 step, because the figure draws the front")
     asked = request if isinstance(request, Request) else load_request(request)

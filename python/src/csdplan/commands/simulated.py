@@ -9,6 +9,7 @@ from typing import Annotated
 from csdplan.commands.choose import choose, profile_of
 from csdplan.commands.mixed import steps
 from csdplan.commands.tables import Tables, draw, plot_files
+from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
 from csdplan.options import (
     BytesOption,
@@ -27,6 +28,9 @@ from csdplan.result.break_even import core_warnings
 from csdplan.result.simulated import node_of, simulation
 from csdplan.sim import Job, Layout, System
 from csdplan.texts import whole_numbers_or_zero
+
+#: Results that are shorter move for less time than a clock of floats can tell.
+_LEAST_RATIO = 1e-9
 
 
 @documented
@@ -80,14 +84,16 @@ def simulate(
     skew: Annotated[
         float, Option("Drive i holds data in proportion to i to the minus SKEW.")
     ] = 0.0,
-    task_spread: Annotated[float, Option("Relative spread of the tasks' compute times.")] = 0.0,
+    task_spread: Annotated[
+        float, Option("Relative spread of the tasks' compute times.", max=10)
+    ] = 0.0,
     stragglers: Annotated[int, Option("Drives that are slow.", min=0)] = 0,
-    straggler_factor: Annotated[float, Option("How many times slower they are.")] = 3.0,
+    straggler_factor: Annotated[float, Option("How many times slower they are.", max=1e6)] = 3.0,
     result_ratio: Annotated[
-        float, Option("Bytes that drives send back for each byte of input.")
+        float, Option("Bytes that drives send back for each byte of input.", max=1e3)
     ] = 0.0,
     dispatch_s: Annotated[
-        float, Option("Time of each pull.", flag="--dispatch", metavar="SECONDS")
+        float, Option("Time of each pull.", flag="--dispatch", metavar="SECONDS", max=86_400)
     ] = 0.0,
     steal: Annotated[bool, Option("Idle drives fetch tasks of others on their host.")] = False,
     sd_tx: HostTransferOption = 1.0,
@@ -105,6 +111,8 @@ def simulate(
     `csdplan.result.simulated.COLUMNS`.
     """
     files = plot_files(plot)
+    if 0 < result_ratio < _LEAST_RATIO:
+        raise ModelError("result_ratio", result_ratio, f"0, or at least {_LEAST_RATIO:g}")
     name, source = profile_of(profile)
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes)
     node = node_of(

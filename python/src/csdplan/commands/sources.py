@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 from csdplan.commands.tables import Tables
-from csdplan.errors import ExtraMissing, ProfileIncomplete
+from csdplan.errors import ExtraMissing, ModelError, ProfileIncomplete
 from csdplan.options import Option, documented
 from csdplan.profile import Profile, load, shipped_names
-from csdplan.profile.convert import Bandwidth, KernelTimes, profile_of, read_fio
+from csdplan.profile.convert import Bandwidth, KernelTimes, check_name, profile_of
+from csdplan.profile.fio import read_fio
+from csdplan.profile.schema import WHOLE_MAX
 from csdplan.profile.write import as_toml
 from csdplan.result.sheet import sheet_of
 from csdplan.texts import kernel_times
+from csdplan.units import quantity
 
 _NO_CLAIMS = (
     "published claims come with the extra reproduce: "
@@ -30,6 +33,11 @@ def profiles() -> Tables:
         rows.append((name, profile.meta.machine, profile.meta.source, devices, kernels))
     columns = ("name", "machine", "source", "devices", "kernels")
     return Tables({"profiles": sheet_of("Shipped profiles", columns, rows)})
+
+
+def _stated(text: str, form: str) -> Option:
+    """Return the option of a number with a unit."""
+    return Option(text, metavar=form, type=str)
 
 
 @documented
@@ -62,16 +70,20 @@ def import_profile(
     fio_inside: Annotated[
         str | Path | None, Option("fio's JSON, run in the drive: bandwidth inside.")
     ] = None,
-    read_Bps: Annotated[float | None, Option("Data sheet: read (bytes/s).")] = None,
-    write_Bps: Annotated[float | None, Option("Data sheet: write (bytes/s).")] = None,
-    inside_Bps: Annotated[float | None, Option("Data sheet: read inside (bytes/s).")] = None,
-    ingest_Bps: Annotated[int | None, Option("The host's ingest (bytes/s).")] = None,
-    link_Bps: Annotated[int | None, Option("The drive's link (bytes/s).")] = None,
+    read_Bps: Annotated[
+        str | float | None, _stated("Data sheet: read, such as 7GB/s.", "RATE")
+    ] = None,
+    write_Bps: Annotated[str | float | None, _stated("Data sheet: write.", "RATE")] = None,
+    inside_Bps: Annotated[str | float | None, _stated("Data sheet: read inside.", "RATE")] = None,
+    ingest_Bps: Annotated[str | float | None, _stated("The host's ingest.", "RATE")] = None,
+    link_Bps: Annotated[str | float | None, _stated("The drive's link.", "RATE")] = None,
     drive_cores: Annotated[int | None, Option("Cores of the drive.", min=1)] = None,
-    capacity_bytes: Annotated[int | None, Option("Capacity.", min=1)] = None,
-    idle_W: Annotated[float | None, Option("The drive at rest (W).")] = None,
-    active_W: Annotated[float | None, Option("The drive at work (W).")] = None,
-    price_usd: Annotated[float | None, Option("The drive's price (USD).")] = None,
+    capacity_bytes: Annotated[
+        str | float | None, _stated("Capacity, such as 7.68TB.", "SIZE")
+    ] = None,
+    idle_W: Annotated[str | float | None, _stated("The drive at rest.", "POWER")] = None,
+    active_W: Annotated[str | float | None, _stated("The drive at work.", "POWER")] = None,
+    price_usd: Annotated[str | float | None, _stated("The drive's price.", "USD")] = None,
     machine: Annotated[str, Option("Name of the machine that was measured.")] = "unnamed machine",
     date: Annotated[str | None, Option("YYYY-MM-DD of measurement or price.")] = None,
     source: Annotated[str | None, Option("Source of the numbers.")] = None,
@@ -85,24 +97,29 @@ def import_profile(
     OSError
         If a file cannot be read or written.
     """
+    check_name(name)
     found: dict[str, Bandwidth] = {}
     for path, side in ((fio, "ext"), (fio_inside, "int")):
         if path is not None:
             found |= {f"{side}_{key}": value for key, value in read_fio(Path(path)).items()}
     sheet = {"ext_read": read_Bps, "ext_write": write_Bps, "int_read": inside_Bps}
-    stated = {key: Bandwidth(value) for key, value in sheet.items() if value is not None}
+    stated = {
+        key: Bandwidth(_amount(key, value, "Bps"))
+        for key, value in sheet.items()
+        if value is not None
+    }
     if found and stated:
         raise ProfileIncomplete("give fio's files or a data sheet's numbers, not both")
     device = {
         "cores": drive_cores,
-        "link_bw_Bps": link_Bps,
-        "idle_W": idle_W,
-        "active_W": active_W,
-        "price_usd": price_usd,
-        "capacity_bytes": capacity_bytes,
+        "link_bw_Bps": _whole("link_Bps", link_Bps, "Bps"),
+        "idle_W": None if idle_W is None else _amount("idle_W", idle_W, "W"),
+        "active_W": None if active_W is None else _amount("active_W", active_W, "W"),
+        "price_usd": None if price_usd is None else _amount("price_usd", price_usd, "USD"),
+        "capacity_bytes": _whole("capacity_bytes", capacity_bytes, "bytes"),
     }
     meta = {"machine": machine, "date": date, "source": source}
-    host = {"cores": host_cores, "ingest_bw_Bps": ingest_Bps}
+    host = {"cores": host_cores, "ingest_bw_Bps": _whole("ingest_Bps", ingest_Bps, "Bps")}
     profile = profile_of(
         name,
         found or stated,
@@ -115,6 +132,23 @@ def import_profile(
     if out is not None:
         Path(out).write_text(as_toml(profile), encoding="utf-8")
     return profile
+
+
+def _amount(name: str, value: str | float, measures: str) -> float:
+    amount = quantity(name, value, measures)
+    if amount <= 0:
+        raise ModelError(name, value, "more than 0")
+    return amount
+
+
+def _whole(name: str, value: str | float | None, measures: str) -> int | None:
+    """Return a number of bytes, or of bytes per second, as profiles hold them."""
+    if value is None:
+        return None
+    amount = _amount(name, value, measures)
+    if not 1 <= amount <= WHOLE_MAX:
+        raise ModelError(name, value, f"a number from 1 to {WHOLE_MAX}")
+    return round(amount)
 
 
 @documented

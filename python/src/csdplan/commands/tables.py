@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from csdplan.options import Paths
-from csdplan.plot import Panel, check_paths, write
-from csdplan.result import BepResult
+from csdplan.options import Paths, paths_of
 from csdplan.result.sheet import Sheet
+
+if TYPE_CHECKING:
+    from csdplan.plot import Panel
+    from csdplan.result import BepResult
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,17 @@ def plot_files(plot: Paths) -> list[Path]:
     PlotError
         If a file's suffix names no format that can be written.
     """
-    names = [plot] if isinstance(plot, str | Path) else list(plot)
-    paths = [Path(name) for name in names]
+    from csdplan.plot import check_paths  # noqa: PLC0415 - for commands with figures alone
+
+    paths = paths_of(plot)
     check_paths(paths)
     return paths
 
 
 def draw(panels: Iterable[Panel], files: Sequence[Path]) -> None:
     """Write a figure of `panels` to each of `files`."""
+    from csdplan.plot import write  # noqa: PLC0415 - for commands with figures alone
+
     shown = list(panels)
     for file in files:
         write(shown, file)

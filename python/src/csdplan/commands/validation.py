@@ -87,12 +87,13 @@ def validate(
     Starts drives on this machine, each paced to a profile, characterizes the machine as their host,
     plans every kernel, and runs it in the drives and on the host. Drives end and scratch files are
     removed also if it fails. Returns the sheets ``throughput``, ``break_even`` and, if some
-    measurement is far from its plan, ``misses``.
+    measurement is far from its plan, ``misses``. Runs that fail twice are left out, with a warning;
+    fact ``lost`` lists them.
 
     Raises
     ------
     OSError
-        If there is no program, or a drive or a command fails.
+        If there is no program, nothing can be measured, or answers differ.
     """
     if short:
         size, drives, repeat = "1MiB", (1, 2), 1
@@ -108,8 +109,9 @@ def validate(
     program = Csd(csd)
     before = os.getloadavg()[0]
     with TemporaryDirectory(prefix="csdplan-validate-", dir=dir) as folder:
-        host, samples = measure(program, setting, paced, Path(folder), progress or _silent)
-    found = compare(setting, paced, host, samples)
+        measured = measure(program, setting, paced, Path(folder), progress or _silent)
+    host = measured.host
+    found = compare(setting, paced, host, measured.samples)
     sheets = {
         "throughput": throughput_sheet(found),
         "break_even": break_even_sheet(found, setting),
@@ -129,6 +131,7 @@ def validate(
         "load_after": round(os.getloadavg()[0], 1),
         "intake_Bps": paced.intake_Bps,
         "read_Bps": paced.read_Bps,
+        "lost": list(measured.lost),
     }
     warnings: tuple[str, ...] = ()
     if short:
@@ -136,6 +139,7 @@ def validate(
     elif misses:
         warnings = (f"{len(misses)} of {len(found.rows)} measurements are far from their plan",)
     warnings += tuple(program.warnings)
+    warnings += tuple(f"not measured: {text}" for text in measured.lost)
     panels = page.panels(found, setting)
     draw(panels, files)
     tables = Tables(sheets, warnings, terminal_sheets(found, setting), facts)

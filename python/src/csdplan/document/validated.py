@@ -47,7 +47,8 @@ does not test the speed of any drive that can be bought.
 
 def panels(found: Validation, setting: Setting) -> list[Panel]:
     """Return a panel for each kernel: throughput by number of drives, planned and measured."""
-    return [_panel(found, setting, kernel) for kernel in setting.kernels]
+    measured = {row.kernel for row in found.rows}
+    return [_panel(found, setting, kernel) for kernel in setting.kernels if kernel in measured]
 
 
 def write(
@@ -73,6 +74,9 @@ def write(
         text += _table(f"Further than {TOLERANCE:.0%} from the plan", sheets["misses"], _MISSES)
     else:
         text += f"Every measurement is within {TOLERANCE:.0%} of its plan.\n"
+    lost = facts["lost"]
+    if isinstance(lost, list) and lost:
+        text += "\n## Not measured\n\n" + "".join(f"- {one}\n" for one in lost)
     path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
 
 
@@ -148,7 +152,7 @@ def _panel(found: Validation, setting: Setting, kernel: str) -> Lines:
         title=f"{kernel}: drives and Host({setting.host_cores[0]})",
         across="drives",
         up="throughput [MB/s]",
-        places=tuple(float(count) for count in setting.drives for _ in range(4)),
+        places=tuple(float(row.devices) for row in rows for _ in range(4)),
         lines=tuple(lines),
     )
 

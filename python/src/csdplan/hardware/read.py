@@ -7,107 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date as day
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
-from csdplan.errors import Problem, ProfileInvalid
-from csdplan.profile.read import parse_toml, problem, read_file
-from csdplan.profile.schema import Provenance, Table, Text
+from csdplan.errors import ModelError, Problem, ProfileInvalid
+from csdplan.files import read_file
+from csdplan.hardware.measured import part_of
+from csdplan.hardware.own import expanded
+from csdplan.hardware.part import Part
+from csdplan.hardware.prices import Price, PriceList, PricesFile, last_day, newest, prices_of
+from csdplan.hardware.source import Key, Source
+from csdplan.profile.read import load, parse_toml, problem
+from csdplan.profile.schema import Table
 
-KINDS = ("ssd", "csd", "network-drive", "cpu", "server", "nic", "switch")
 _FILES = ("drives", "cpus", "servers", "network")
-_Date = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
-_Key = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-_Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class Source(Table):
-    """Document that states a number.
-
-    `date` is the document's own; `seen` is the day on which it was read. The numbers of
-    a source without it are known from the vendor's page, but that page was not read for this file.
-    """
-
-    publisher: Text
-    document: Text
-    date: _Date
-    seen: _Date | None = None
-    url: Text | None = None
-
-    def __str__(self) -> str:
-        """Return publisher and document, with a mark if the document was not read."""
-        is_checked = self.seen is not None or self.publisher == "assumption"
-        return f"{self.publisher}: {self.document}{'' if is_checked else ' (to be checked)'}"
-
-
-class Number(Table):
-    """A number with its source and provenance."""
-
-    value: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    source: _Key
-    prov: Provenance
-
-
-class Part(Table):
-    """One product. Absent numbers are unknown."""
-
-    name: _Key
-    title: Text
-    kind: Literal["ssd", "csd", "network-drive", "cpu", "server", "nic", "switch"]
-    note: Text | None = None
-    capacity_bytes: Number | None = None
-    read_Bps: Number | None = None
-    write_Bps: Number | None = None
-    media_bw_Bps: Number | None = None
-    link_Bps: Number | None = None
-    dwpd: Number | None = None
-    compression_max: Number | None = None
-    pcie_generation: Number | None = None
-    pcie_lanes: Number | None = None
-    cores: Number | None = None
-    core_speed: Number | None = None
-    tdp_W: Number | None = None
-    idle_W: Number | None = None
-    active_W: Number | None = None
-    slots: Number | None = None
-    ports: Number | None = None
-    rack_units: Number | None = None
-
-    @model_validator(mode="after")
-    def _numbers_agree(self) -> Part:
-        if self.idle_W and self.active_W and self.idle_W.value > self.active_W.value:
-            raise ValueError("idle_W at most active_W")
-        media = self.media_bw_Bps
-        if media and self.read_Bps and media.value < self.read_Bps.value:
-            raise ValueError("media_bw_Bps at least read_Bps")
-        return self
-
-    def numbers(self) -> dict[str, Number]:
-        """Return the numbers that are known, by name."""
-        found = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: one for name, one in found.items() if isinstance(one, Number)}
-
-    def value(self, name: str) -> float | None:
-        """Return a number's value; None if it is unknown."""
-        number = self.numbers().get(name)
-        return None if number is None else number.value
 
 
 class _PartsFile(Table):
     version: Literal[1] = Field(alias="schema")
-    source: dict[_Key, Source]
+    source: dict[Key, Source] = Field(default_factory=dict)
     part: Annotated[list[Part], Field(min_length=1)]
 
 
-class _PricesFile(Table):
-    version: Literal[1] = Field(alias="schema")
-    date: _Date
-    prov: Provenance
-    note: Text | None = None
-    usd: dict[str, _Usd]
+class _OwnFile(_PartsFile):
+    part: list[Part] = Field(default_factory=list)
+    price: list[PriceList] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -121,12 +49,15 @@ class Catalogue:
     sources : dict
         Sources by key.
     prices : dict
-        Price [USD], date and provenance by part.
+        The price that counts, by part.
+    history : dict
+        All prices of each part, the ones of files of one's own alone where there are any.
     """
 
     parts: Mapping[str, Part]
     sources: Mapping[str, Source]
-    prices: Mapping[str, tuple[float, str, str]]
+    prices: Mapping[str, Price]
+    history: Mapping[str, tuple[Price, ...]]
 
     def of_kind(self, *kinds: str) -> list[Part]:
         """Return the parts of these kinds, in the order of the files."""
@@ -134,69 +65,109 @@ class Catalogue:
 
     def price_usd(self, name: str) -> float | None:
         """Return a part's price [USD]; None if it is unknown."""
-        return self.prices[name][0] if name in self.prices else None
+        return self.prices[name].usd if name in self.prices else None
 
 
-def load_catalogue(prices: str | Path | None = None, extra: Iterable[Path] = ()) -> Catalogue:
+def load_catalogue(
+    prices: str | Path | None = None,
+    extra: Iterable[Path] = (),
+    *,
+    drives: Iterable[Path] = (),
+    latest: str | None = None,
+) -> Catalogue:
     """Return the catalogue.
 
     Parameters
     ----------
     prices : str or Path, optional
-        A file of prices that go before the shipped ones.
+        A file of prices that go before all others.
     extra : iterable of Path
-        Further files of parts, such as one's own.
+        Catalogues of one's own, each over the ones before it.
+    drives : iterable of Path
+        Profiles of drives of one's own, which become parts; catalogues go over them.
+    latest : str, optional
+        Year, month or day after which no price counts, unless a part has none from before; by
+        default the newest price counts.
 
     Raises
     ------
     ProfileInvalid
         If a file breaks its schema, or contradicts itself; all faults of a file are listed.
+    ModelError
+        If `latest` is no date.
     """
     folder = resources.files("csdplan.hardware") / "data"
-    files = [(f"{name}.toml", (folder / f"{name}.toml").read_bytes()) for name in _FILES]
-    files += [(str(path), read_file(path)) for path in extra]
     parts: dict[str, Part] = {}
     sources: dict[str, Source] = {}
-    for file, data in files:
-        body = _checked(_PartsFile, data, file)
-        _agree(body, file, parts)
+    for name in _FILES:
+        file = f"{name}.toml"
+        body = _checked(_PartsFile, parse_toml((folder / file).read_bytes(), file), file)
+        _agree(body, file, parts, {})
         sources |= body.source
         parts |= {part.name: part for part in body.part}
     known = _prices((folder / "prices.toml").read_bytes(), "prices.toml", parts)
+    for path in drives:
+        part, (key, source), price = part_of(load(path), str(path), None, str(day.today()))
+        if part.name in parts:
+            expected = "a device whose name no part of the catalogue has"
+            raise ProfileInvalid(str(path), [Problem("device", part.name, expected)])
+        parts[part.name], sources[key] = part, source
+        known |= {} if price is None else {part.name: [price]}
+    for path in extra:
+        file = str(path)
+        raw = expanded(parse_toml(read_file(path), file), file, parts)
+        body = _checked(_OwnFile, raw, file)
+        _agree(body, file, {}, sources)
+        sources |= body.source
+        parts |= {part.name: part for part in body.part}
+        known |= prices_of(body.price, body.source, file, parts)
     if prices is not None:
         known |= _prices(read_file(Path(prices)), str(prices), parts)
-    return Catalogue(parts, sources, known)
+    history = {name: tuple(found) for name, found in known.items()}
+    day_of = None if latest is None else _day(latest)
+    counted = {name: newest(found, day_of) for name, found in history.items()}
+    return Catalogue(parts, sources, counted, history)
 
 
-def _prices(data: bytes, file: str, parts: Mapping[str, Part]) -> dict[str, tuple[float, str, str]]:
-    body = _checked(_PricesFile, data, file)
-    strange = [name for name in body.usd if name not in parts]
-    if strange:
-        listed = "a part of the catalogue (csdplan catalogue lists them)"
-        raise ProfileInvalid(file, [Problem(f"usd.{name}", name, listed) for name in strange])
-    return {name: (usd, body.date, body.prov) for name, usd in body.usd.items()}
+def _day(text: str) -> day:
+    try:
+        return last_day(text)
+    except ValueError as error:
+        expected = "a year, month or day, such as 2025, 2025-06 or 2025-06-30"
+        raise ModelError("price_date", text, expected) from error
 
 
-def _agree(body: _PartsFile, file: str, before: Mapping[str, Part]) -> None:
-    """Refuse names that stand twice and numbers whose source the file does not have."""
+def _prices(data: bytes, file: str, parts: Mapping[str, Part]) -> dict[str, list[Price]]:
+    body = _checked(PricesFile, parse_toml(data, file), file)
+    sources = body.source if isinstance(body.source, dict) else {}
+    return prices_of(body.lists(), sources, file, parts)
+
+
+def _agree(
+    body: _PartsFile, file: str, before: Mapping[str, Part], known: Mapping[str, Source]
+) -> None:
+    """Refuse names that stand twice and numbers whose source no file has."""
     problems = []
-    seen = set(before)
+    seen, sources = set(before), {*known, *body.source}
+    for key, source in body.source.items():
+        if key in known and known[key] != source:
+            problems.append(Problem(f"source.{key}", key, "a name that no other source has"))
     for index, part in enumerate(body.part):
         if part.name in seen:
             problems.append(Problem(f"part[{index}].name", part.name, "a name that no part has"))
         seen.add(part.name)
         for name, number in part.numbers().items():
-            if number.source not in body.source:
-                listed = ", ".join(sorted(body.source))
+            if number.source not in sources:
+                listed = ", ".join(sorted(body.source)) or "the file's [source] tables"
                 key = f"part[{index}].{name}.source"
                 problems.append(Problem(key, number.source, f"one of {listed}"))
     if problems:
         raise ProfileInvalid(file, problems)
 
 
-def _checked(schema: type[Any], data: bytes, file: str) -> Any:
+def _checked(schema: type[Any], raw: dict[str, Any], file: str) -> Any:
     try:
-        return schema.model_validate(_floats(parse_toml(data, file)))
+        return schema.model_validate(_floats(raw))
     except ValidationError as error:
         found = [problem(detail, schema) for detail in error.errors(include_url=False)]
         raise ProfileInvalid(file, found) from error

@@ -17,13 +17,15 @@ FloatArray = NDArray[np.float64]
 #: Beyond this a float no longer tells a whole number from the next.
 WHOLE_MAX = 2.0**53
 _PART = 1 << 16
+#: No quantity is as small or as large, and three of them multiplied or divided stay finite.
+_SMALLEST, _LARGEST = 1e-100, 1e100
 
 
 def positive(argument: str, value: ArrayLike) -> FloatArray:
     """Return `value` as floats; every element must be finite and greater than zero."""
     numbers = _finite(argument, value)
-    if not _least(numbers) > 0:
-        _refuse(argument, numbers, numbers > 0, "a number greater than 0")
+    if not _least(numbers) >= _SMALLEST:
+        _refuse(argument, numbers, numbers >= _SMALLEST, "a number greater than 0")
     return numbers
 
 
@@ -66,8 +68,11 @@ def limit(argument: str, value: ArrayLike | None) -> FloatArray:
 def _finite(argument: str, value: ArrayLike) -> FloatArray:
     numbers = _real(argument, value)
     # NaN passes through a minimum, and no comparison with it holds.
-    if not (_least(numbers) > -np.inf and _most(numbers) < np.inf):
-        _refuse(argument, numbers, np.isfinite(numbers), "a finite number")
+    if not (_least(numbers) >= -_LARGEST and _most(numbers) <= _LARGEST):
+        sound = np.isfinite(numbers)
+        if sound.all():
+            _refuse(argument, numbers, np.abs(numbers) <= _LARGEST, f"at most {_LARGEST:g}")
+        _refuse(argument, numbers, sound, "a finite number")
     return numbers
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from csdplan.errors import ModelError
+from csdplan.page.prices import drive_bytes
 from csdplan.page.state import CHOICES, State, normalized, profile_named
 from csdplan.profile import Workload, workload_of
 from csdplan.result.bounds import widest
@@ -150,6 +151,7 @@ def answer(state: State) -> Answer:
         csd_host_usd=state.csd_host_usd,
         ssd_usd=state.ssd_usd,
         csd_usd=state.csd_usd,
+        drive_bytes=drive_bytes(),
         **factors,  # type: ignore[arg-type]
     )
     kernels = [work.name for work in state.works if not work.core and work.name != state.kernel]

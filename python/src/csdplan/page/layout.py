@@ -40,8 +40,8 @@ PARTS = {
 }
 _NOTES = {
     "cost": (
-        '<p class="note">At the prices of the scenario. It starts with the published ones of '
-        "October 2022.</p>"
+        '<p class="note">At the prices of the scenario. It starts with those of the catalogue, by '
+        "which the purchase below is planned.</p>"
     ),
     "buy": (
         '<p class="note">From the catalogue of hardware, for the workloads and limits of the '

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from csdplan.errors import ModelError
+from csdplan.page.prices import listed
 from csdplan.units import quantity
 
 #: A number finer than this is none that anyone means.
@@ -108,7 +109,10 @@ def plain(value: float) -> str:
 
 def _usd(name: str, label: str, group: str, stops: tuple[float, ...], zero: str = "") -> Quantity:
     low = 1 if zero else 0
-    return Quantity(name, label, "USD", low, 1e10, stops, group, zero=zero, measures="USD")
+    _, about = listed().get(name, (0.0, ""))
+    return Quantity(
+        name, label, "USD", low, 1e10, stops, group, about=about, zero=zero, measures="USD"
+    )
 
 
 _HOST, _DRIVE = "Host and its SSDs", "Drive that computes"
@@ -154,8 +158,8 @@ QUANTITIES = (
     ),
     _usd("host_usd", "Host of the SSDs", _PRICES, _rounds(2, 5)),
     _usd("csd_host_usd", "Host of the drives that compute", _PRICES, _rounds(2, 5)),
-    _usd("ssd_usd", "SSD", _PRICES, _rounds(1, 4)),
-    _usd("csd_usd", "Drive that computes", _PRICES, _rounds(1, 4)),
+    _usd("ssd_usd", "SSD", _PRICES, _rounds(1, 5)),
+    _usd("csd_usd", "Drive that computes", _PRICES, _rounds(1, 5)),
     Quantity(
         "store", "Data to keep", "TB", 0, 1e7, _rounds(0, 4), _STORE, measures="bytes", factor=1e12
     ),
@@ -208,10 +212,10 @@ CORE = Quantity(
     measures="Bps", factor=1e9,
 )  # fmt: skip
 RETURNS = Quantity(
-    "returns", "crosses back", "%", 0, 1e6, _even(0, 100, 1), "Workloads", measures="share",
+    "returns", "crosses back", "%", 0, 100, _even(0, 100, 1), "Workloads", measures="share",
     factor=0.01,
 )  # fmt: skip
 SPREAD = Quantity(
-    "spread", "known to within", "%", 0, 1000, _even(0, 50, 1), "Workloads", measures="share",
+    "spread", "known to within", "%", 0, 100, _even(0, 50, 1), "Workloads", measures="share",
     factor=0.01,
 )  # fmt: skip

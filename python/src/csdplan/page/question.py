@@ -7,11 +7,11 @@ points stand in its table ``page``, which that command leaves alone.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from csdplan.errors import ModelError
+from csdplan.files import parsed
 from csdplan.page.quantities import BY_NAME, plain
 from csdplan.page.state import (
     CHOICES,
@@ -92,7 +92,7 @@ def from_file(text: str, uploaded: str = "") -> State:
     CsdplanError
         If it is no request, or asks for what the page does not have.
     """
-    body = _parsed(text)
+    body = parsed(text, "JSON" if text.lstrip().startswith("{") else "TOML", _FILE)
     page = body.get("page", {})
     if not isinstance(page, Mapping):
         raise ModelError("page", page, "a table")
@@ -179,15 +179,6 @@ def _refuse_files(values: Mapping[str, Any]) -> None:
         if isinstance(one, str) and one.startswith("@"):
             expected = "its name, throughput and core in this file: the page reads no other one"
             raise ModelError("workload", one, expected)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    form = "JSON" if text.lstrip().startswith("{") else "TOML"
-    try:
-        body = json.loads(text) if form == "JSON" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(_FILE, str(error), f"a request in {form}") from error
-    return dict(body)
 
 
 def _toml(value: Any) -> str:

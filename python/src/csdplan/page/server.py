@@ -95,7 +95,7 @@ class Page:
             return self._post(parts.path, asked)
         except CsdplanError as error:
             return _json({"fault": str(error)})
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             return _plain(400, f"not a request of this page: {type(error).__name__}")
 
     def _get(self, path: str, query: str) -> Response:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from csdplan.errors import CsdplanError, ModelError
+from csdplan.page.prices import price_usd
 from csdplan.page.quantities import BY_NAME, CORE, RATE, RETURNS, SPREAD
 from csdplan.profile import Profile, load, shipped_names
 from csdplan.profile.read import parse
@@ -63,7 +64,7 @@ class State:
 
     ``k_limit`` 0 stands for the profile's own. ``device``, ``ssd`` and ``size`` (in bytes) are
     empty where the profile leaves no choice, ``ssd_profile`` if the SSDs are the profile's own.
-    Prices: the published ones, in 2022. The rest is a request of ``csdplan plan``.
+    Prices: those of the catalogue. The rest is a request of ``csdplan plan``.
     """
 
     profile: str = "newport"
@@ -80,10 +81,10 @@ class State:
     compute: float = 1
     iso: float = 4
     ssds: float = 8
-    host_usd: float = 1828
-    csd_host_usd: float = 485
-    ssd_usd: float = 100
-    csd_usd: float = 110
+    host_usd: float = field(default_factory=lambda: price_usd("host_usd"))
+    csd_host_usd: float = field(default_factory=lambda: price_usd("csd_host_usd"))
+    ssd_usd: float = field(default_factory=lambda: price_usd("ssd_usd"))
+    csd_usd: float = field(default_factory=lambda: price_usd("csd_usd"))
     works: tuple[Work, ...] = field(default=(Work("count", 120.0),))
     store: float = 500
     write: float = 0

@@ -8,8 +8,16 @@
 Reading a profile does not change it. A number that it does not hold is unknown (None), not zero.
 """
 
+from typing import TYPE_CHECKING
+
+from csdplan.late import getter
 from csdplan.profile.read import load, parse, shipped_names
 from csdplan.profile.schema import Profile
-from csdplan.profile.workload import Workload, k_limit, workload_of
+
+if TYPE_CHECKING:
+    from csdplan.profile.workload import Workload, k_limit, workload_of
+
+# They compute, by NumPy.
+__getattr__ = getter(__name__, dict.fromkeys(("Workload", "k_limit", "workload_of"), "workload"))
 
 __all__ = ["Profile", "Workload", "k_limit", "load", "parse", "shipped_names", "workload_of"]

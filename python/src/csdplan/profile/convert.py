@@ -1,26 +1,23 @@
-"""Profiles from other tools' measurements: fio's JSON, or a data sheet.
+"""Profiles from bandwidths: measured by another tool (`csdplan.profile.fio`), or of a data sheet.
 
-fio measures bandwidth and a data sheet states it; neither has kernels. The caller therefore gives
-the kernels' compute times, on the host and in the drive if it computes. Transfer times follow from
-bandwidth and working set. An unknown bandwidth is left out, not guessed.
+Neither a measured bandwidth nor a stated one has kernels. The caller therefore gives the kernels'
+compute times, on the host and in the drive if it computes. Transfer times follow from bandwidth and
+working set. An unknown bandwidth is left out, not guessed.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from statistics import median, quantiles
 from typing import Any
 
-from csdplan.errors import Problem, ProfileIncomplete, ProfileInvalid
+from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.profile.read import parse
 from csdplan.profile.schema import Profile
 from csdplan.profile.write import tables
 
-#: Quartiles of a normal distribution, in standard deviations.
-_QUARTILE = 0.6744897501960817
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -65,34 +62,16 @@ class KernelTimes:
     drive_comp_s: float | None = None
 
 
-def read_fio(path: Path) -> dict[str, Bandwidth]:
-    """Return the ``read`` and ``write`` bandwidths that a fio JSON file measured.
-
-    Jobs of one direction are taken as repetitions. With one job, fio's own samples give the
-    spread, taken as normal; with several, their quartiles do.
+def check_name(name: str) -> None:
+    """Check the name of a device, before anything is read for it.
 
     Raises
     ------
-    ProfileInvalid
-        If the file is not fio's JSON, or no job moved a byte.
+    ModelError
+        If a profile cannot hold it.
     """
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-        jobs = [job for job in body["jobs"] if isinstance(job, dict)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        problem = Problem("jobs", str(error) or "absent", "fio's output with --output-format=json")
-        raise ProfileInvalid(str(path), [problem]) from error
-    found = {}
-    for direction in ("read", "write"):
-        sides = [job[direction] for job in jobs if isinstance(job.get(direction), dict)]
-        rates = [(_rate(side), side) for side in sides]
-        moved = [(rate, side) for rate, side in rates if rate > 0]
-        if moved:
-            found[direction] = _bandwidth(moved)
-    if not found:
-        problem = Problem("jobs", f"{len(jobs)} jobs", "a job that read or wrote")
-        raise ProfileInvalid(str(path), [problem])
-    return found
+    if not _NAME.fullmatch(name):
+        raise ModelError("name", name, "lowercase letters, digits, - and _, such as my-ssd")
 
 
 def profile_of(
@@ -159,29 +138,6 @@ def profile_of(
         "point": points,
     }
     return parse(tables(body), file=name)
-
-
-def _rate(side: dict[str, Any]) -> float:
-    """Return a job's bandwidth [bytes/s]; 0 if it moved nothing or says nothing."""
-    value = side.get("bw_bytes")
-    if not isinstance(value, int | float):
-        value = side.get("bw", 0)  # fio 2 wrote KiB/s only
-        value = value * 1024 if isinstance(value, int | float) else 0
-    return float(value)
-
-
-def _bandwidth(moved: list[tuple[float, dict[str, Any]]]) -> Bandwidth:
-    rates = [rate for rate, _ in moved]
-    if len(rates) > 1:
-        low, middle, high = quantiles(rates, n=4, method="inclusive")
-        return Bandwidth(middle, low, high, len(rates))
-    rate, side = moved[0]
-    samples, spread = side.get("bw_samples", 0), side.get("bw_dev", 0.0)
-    if not isinstance(samples, int) or samples < 1 or not isinstance(spread, int | float):
-        return Bandwidth(median(rates))
-    # bw_dev is in KiB/s whatever the rest is in.
-    half = min(_QUARTILE * spread * 1024, 0.99 * rate)
-    return Bandwidth(rate, rate - half, rate + half, samples)
 
 
 def _timing(size: int, bandwidth: Bandwidth, prov: str) -> dict[str, Any]:

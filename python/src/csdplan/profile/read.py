@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from csdplan.errors import Problem, ProfileInvalid, ProfileNotFound
+from csdplan.files import marked, read_file
 from csdplan.profile.schema import Profile
 
 _SUFFIX = ".toml"
@@ -29,9 +30,9 @@ _EXPECTED = {
     "finite_number": "a finite number",
     "float_type": "a number",
     "greater_than": "a number greater than {gt}",
-    "greater_than_equal": "a whole number of at least {ge}",
+    "greater_than_equal": "a {number} of at least {ge}",
     "int_type": "a whole number",
-    "less_than_equal": "a whole number of at most {le}",
+    "less_than_equal": "a {number} of at most {le}",
     "list_type": "an array of tables",
     "literal_error": "{expected}",
     "model_type": "a table",
@@ -113,12 +114,19 @@ def parse_toml(data: bytes | str, file: str) -> dict[str, Any]:
     ProfileInvalid
         If the text is not TOML, or of another version than 1.
     """
+    encoding = marked(data) if isinstance(data, bytes) else None
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
+        if encoding is not None:
+            raise ValueError(f"a byte order mark of {encoding}")
         raw = tomllib.loads(text)
     except UnicodeDecodeError as error:
-        raise ProfileInvalid(file, [Problem("(toml)", "bytes", "UTF-8 text")]) from error
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        value = encoding or "bytes"
+        raise ProfileInvalid(file, [Problem("(toml)", value, "UTF-8 text")]) from error
+    except RecursionError as error:
+        expected = "TOML of a few levels"
+        raise ProfileInvalid(file, [Problem("(toml)", "nested too deeply", expected)]) from error
+    except ValueError as error:
         expected = "TOML with every key given once"
         raise ProfileInvalid(file, [Problem("(toml)", _shown(str(error)), expected)]) from error
     problems = _version_problems(raw)
@@ -129,15 +137,6 @@ def parse_toml(data: bytes | str, file: str) -> dict[str, Any]:
 
 def _shipped() -> Traversable:
     return resources.files("csdplan.profile") / "shipped"
-
-
-def read_file(path: Path) -> bytes:
-    """Return a file's bytes; raise `ProfileNotFound` if it cannot be read."""
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ProfileNotFound(f"{path}: cannot be read: {reason}") from error
 
 
 def _version_problems(raw: dict[str, Any]) -> list[Problem]:
@@ -201,11 +200,19 @@ def problem(detail: ErrorDetails, schema: type[BaseModel]) -> Problem:
         known = ", ".join(_known_keys(location[:-1], schema))
         return Problem(key, _shown(detail["input"]), f"no such key; there are: {known}")
     if kind in _EXPECTED:
-        context = {name: str(value) for name, value in detail.get("ctx", {}).items()}
-        expected = _EXPECTED[kind].format_map(context)
+        context = {name: _plain(value) for name, value in detail.get("ctx", {}).items()}
+        # The bounds of whole numbers are whole numbers.
+        bounds = {type(value) for value in detail.get("ctx", {}).values()}
+        number = "whole number" if int in bounds else "number"
+        expected = _EXPECTED[kind].format_map({**context, "number": number})
     else:
         expected = detail["msg"].removeprefix("Value error, ")
     return Problem(key, _shown(detail["input"]), expected)
+
+
+def _plain(value: object) -> str:
+    """Return a bound as a person writes it: 0, not 0.0."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _key(location: tuple[int | str, ...]) -> str:

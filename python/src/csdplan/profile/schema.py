@@ -29,7 +29,10 @@ Provenances = dict[str, Provenance]
 class Table(BaseModel):
     """A TOML table: strict, frozen, closed to unknown keys."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", populate_by_name=False)
+    # Built when first used: most commands need few of the tables.
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", populate_by_name=False, defer_build=True
+    )
 
 
 class _Sourced(Table):

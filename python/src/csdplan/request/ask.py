@@ -5,20 +5,26 @@ Quantities are text with units. Every fault of a question is found before any is
 
 from __future__ import annotations
 
-import json
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from csdplan.errors import CsdplanError, ModelError, Problem, ProfileInvalid
+from csdplan.files import parsed, read_text
 from csdplan.model.overlap import Overlap
-from csdplan.profile.read import read_file
 from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
 SPREAD = 0.05
+_PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
+#: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.
+_BLOCKS_MAX = 256
+#: Beyond these a number is a slip of the pen, and powers of it leave the range of floats.
+_GROWTH_MAX, _YEARS_MAX, _COMPRESSION_MAX, _HOSTS_MAX = 10.0, 100.0, 1000.0, 4096
+#: Least and most that is asked for at all [bytes, bytes/s, USD, W, U].
+_LEAST, _MOST = 1e-3, 1e24
 
 
 @dataclass(frozen=True)
@@ -116,19 +122,17 @@ def protection(text: str) -> tuple[float, int]:
     ModelError
         If the text names no protection.
     """
+    found = _PROTECTION.fullmatch(text)
+    if text == "none":
+        return 1.0, 1
+    if found is not None:
+        copies, data, code = (int(one or 0) for one in found.groups())
+        if 1 < copies <= _BLOCKS_MAX:
+            return 1.0 / copies, copies
+        if data and code and data + code <= _BLOCKS_MAX:
+            return data / (data + code), data + code
     expected = "none, replica:N (2 or more copies) or rs:K+M (K data, M code blocks)"
-    kind, _, numbers = text.partition(":")
-    try:
-        if text == "none":
-            return 1.0, 1
-        counts = [int(one) for one in numbers.split("+")]
-        if kind == "replica" and len(counts) == 1 and counts[0] > 1:
-            return 1.0 / counts[0], counts[0]
-        if kind == "rs" and len(counts) == 2 and min(counts) > 0:  # noqa: PLR2004 - data and code
-            return counts[0] / sum(counts), sum(counts)
-    except ValueError as error:
-        raise ModelError("protect", text, expected) from error
-    raise ModelError("protect", text, expected)
+    raise ModelError("protect", text, f"{expected}, at most {_BLOCKS_MAX} in all")
 
 
 def read_work(text: str, folder: Path | None = None) -> Work:
@@ -145,7 +149,7 @@ def read_work(text: str, folder: Path | None = None) -> Work:
         name, equals, rate = text.partition("=")
         if not (name and equals):
             raise ModelError("workload", text, "NAME=RATE, such as count=120GB/s, or @FILE.toml")
-        return Work(name, _more_than_0(f"workload {name}", quantity(name, rate, "Bps")))
+        return Work(name, _rate(f"workload {name}", rate))
     path = Path(text[1:]) if folder is None else folder / text[1:]
     return work_of(_read(path), str(path))
 
@@ -163,12 +167,14 @@ def work_of(body: Mapping[str, Any], where: str = "workload") -> Work:
         raise ModelError(where, ", ".join(unknown), f"only {', '.join(sorted(keys))}")
     if missing := sorted({"name", "throughput", "core"} - set(body)):
         raise ModelError(where, f"without {', '.join(missing)}", "all of them")
+    if not isinstance(body["name"], str) or not body["name"]:
+        raise ModelError(f"{where}: name", body["name"], "text")
     return Work(
-        name=str(body["name"]),
-        required_Bps=_more_than_0("throughput", quantity("throughput", body["throughput"], "Bps")),
-        core_Bps=_more_than_0("core", quantity("core", body["core"], "Bps")),
-        returns=quantity("returns", body.get("returns", 0), "share"),
-        spread=quantity("spread", body.get("spread", SPREAD), "share"),
+        name=body["name"],
+        required_Bps=_rate("throughput", body["throughput"]),
+        core_Bps=_rate("core", body["core"]),
+        returns=_share("returns", body.get("returns", 0)),
+        spread=_share("spread", body.get("spread", SPREAD)),
     )
 
 
@@ -184,24 +190,25 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
     works = reader.works(folder)
     ask = Ask(
         store_bytes=reader.amount("store", "bytes") or 0.0,
-        usable=bool(values.get("usable", True)),
+        usable=reader.truth("usable", default=True),
         protect=reader.protect(),
         works=works,
         write_Bps=reader.amount("write", "Bps") or 0.0,
         filesystem=reader.share("filesystem", 0.02),
         spare=reader.share("spare", 0.0),
-        growth=reader.amount("growth", "share") or 0.0,
-        compression=reader.amount("compression", "share", least=1.0) or 1.0,
+        growth=reader.amount("growth", "share", most=_GROWTH_MAX) or 0.0,
+        compression=reader.amount("compression", "share", least=1.0, most=_COMPRESSION_MAX) or 1.0,
         budget_usd=reader.amount("budget", "USD", positive=True),
         power_W=reader.amount("power", "W", positive=True),
         rack_units=reader.amount("rack", "U", positive=True),
         kwh_usd=reader.amount("kwh", "USD"),
-        years=reader.amount("years", "years", positive=True) or 5.0,
+        years=reader.amount("years", "years", positive=True, most=_YEARS_MAX) or 5.0,
         hosts_max=reader.whole("hosts_max", 64),
         overlap=reader.overlap(),
     )
-    if not (values.get("store") or values.get("workload")):
-        reader.wrong("store, workload", "absent", "data to store, or a workload")
+    if not (reader.problems or ask.store_bytes or ask.works):
+        stored = values.get("store", "absent")
+        reader.wrong("store, workload", stored, "more than 0 data to store, or a workload")
     if reader.problems:
         raise ProfileInvalid("question", reader.problems)
     return ask
@@ -217,8 +224,21 @@ class _Reader:
     def wrong(self, name: str, value: object, expected: str) -> None:
         self.problems.append(Problem(name, str(value), expected))
 
+    def truth(self, name: str, *, default: bool) -> bool:
+        value = self._values.get(name, default)
+        if not isinstance(value, bool):
+            self.wrong(name, value, "true or false, without quotes")
+            return default
+        return value
+
     def amount(
-        self, name: str, measures: str, *, least: float = 0.0, positive: bool = False
+        self,
+        name: str,
+        measures: str,
+        *,
+        least: float = 0.0,
+        most: float = _MOST,
+        positive: bool = False,
     ) -> float | None:
         value = self._values.get(name)
         if value is None:
@@ -228,9 +248,13 @@ class _Reader:
         except ModelError as error:
             self.wrong(error.argument, error.value, error.expected)
             return None
-        if number < least or (positive and number == 0):
-            self.wrong(name, value, "more than 0" if positive else f"at least {least:g}")
-        return number
+        if positive and number < _LEAST:
+            self.wrong(name, value, "more than 0")
+        elif number < least:
+            self.wrong(name, value, f"at least {least:g}")
+        elif number > most:
+            self.wrong(name, value, f"at most {most:g}")
+        return number if least <= number <= most else None
 
     def share(self, name: str, default: float) -> float:
         number = self.amount(name, "share")
@@ -241,8 +265,8 @@ class _Reader:
 
     def whole(self, name: str, default: int) -> int:
         value = self._values.get(name, default)
-        if type(value) is not int or value < 1:
-            self.wrong(name, value, "a whole number of at least 1")
+        if type(value) is not int or not 1 <= value <= _HOSTS_MAX:
+            self.wrong(name, value, f"a whole number from 1 to {_HOSTS_MAX}")
             return default
         return value
 
@@ -257,7 +281,7 @@ class _Reader:
 
     def overlap(self) -> Overlap:
         text = self._values.get("overlap", "pipelined")
-        if text not in {"serial", "pipelined"}:
+        if not isinstance(text, str) or text not in {"serial", "pipelined"}:
             self.wrong("overlap", text, "serial or pipelined")
             return Overlap.PIPELINED
         return Overlap(text)
@@ -284,23 +308,24 @@ class _Reader:
         return tuple(found)
 
 
-def _more_than_0(name: str, number: float) -> float:
-    if number <= 0:
-        raise ModelError(name, number, "more than 0")
-    return number
+def _rate(name: str, value: object) -> float:
+    """Return bytes per second that something takes in; less than a byte is nothing."""
+    rate = quantity(name, value, "Bps")
+    if not 1 <= rate <= _MOST:
+        raise ModelError(name, value, "more than 0" if rate < 1 else f"at most {_MOST:g}")
+    return rate
+
+
+def _share(name: str, value: object) -> float:
+    share = quantity(name, value, "share")
+    if share > 1:
+        raise ModelError(name, value, "a share of at most 1, or 100%")
+    return share
 
 
 def _read(path: Path) -> dict[str, Any]:
-    data = read_file(path)
     form = "JSON" if path.suffix == ".json" else "TOML"
-    try:
-        text = data.decode("utf-8")
-        body = json.loads(text) if form == "JSON" else tomllib.loads(text)
-    except ValueError as error:
-        raise ModelError(str(path), str(error), f"a {form} file") from error
-    if not isinstance(body, dict):
-        raise ModelError(str(path), body, "a JSON object")
-    return body
+    return parsed(read_text(path), form, str(path))
 
 
 #: Keys of a question's file. ``page`` holds fields of the local page that are no question.

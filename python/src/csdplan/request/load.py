@@ -15,9 +15,10 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from csdplan.errors import ProfileIncomplete, ProfileInvalid, ProfileNotFound
+from csdplan.files import read_file
 from csdplan.model.cost import BUSY, PUE
 from csdplan.model.overlap import Overlap
-from csdplan.profile.read import load, parse_toml, problem, read_file
+from csdplan.profile.read import load, parse_toml, problem
 from csdplan.profile.schema import Amount, Name, Profile, Table, Text, Whole
 from csdplan.profile.workload import media_Bps
 from csdplan.solve import purchase

@@ -12,18 +12,16 @@ from math import exp
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
+from csdplan.profile.workload import media_Bps
 from csdplan.request.ask import Ask, Work, protection
 from csdplan.request.load import core_s_per_byte, drive_s_per_byte
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
-#: Bytes per second of one lane, by PCIe generation: rate times coding.
-_LANE_BPS = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
+#: Bytes per second of one lane, by PCIe generation: rate times coding; of 6, bytes of its units.
+_LANE_BPS = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 #: Lanes of a host that stay with its network cards, and lanes of a drive bay.
 _NETWORK_LANES, _BAY_LANES = 16, 4
-_CHASSIS = "chassis-2u24"
 _SECONDS_PER_DAY, _WARRANTY_YEARS = 86_400.0, 5.0
-#: Profiles that hold the times of kernels inside a part of the catalogue.
-PROFILES = {"samsung-smartssd-3.84tb": ("smartssd", "smartssd")}
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class Asked:
     ----------
     request : Request
         The request.
+    chassis : str
+        Part that every CPU is bought with.
     assumed : mapping of str to tuple of str
         Names of the assumed numbers of each part.
     left_out : tuple of str
@@ -41,8 +41,24 @@ class Asked:
     """
 
     request: Request
+    chassis: str
     assumed: Mapping[str, tuple[str, ...]]
     left_out: tuple[str, ...]
+
+
+def check_parts(catalogue: Catalogue, only: Sequence[str], without: Sequence[str]) -> None:
+    """Check that the parts to choose from exist, and that none is both wanted and left out.
+
+    Raises
+    ------
+    ModelError
+        If it is not so.
+    """
+    for name in (*only, *without):
+        if name not in catalogue.parts:
+            raise ModelError("part", name, "one that csdplan catalogue lists")
+    if both := sorted(set(only) & set(without)):
+        raise ModelError("without", ", ".join(both), "parts that --only does not name")
 
 
 def to_request(
@@ -68,39 +84,31 @@ def to_request(
     inside : mapping of str to (Profile, str)
         Profile and device with the times inside a part, by the part's name.
     only, without : sequence of str
-        Parts to consider alone; parts to leave out.
+        Parts to consider alone, each of its kind; parts to leave out.
     slower : float
         Standard deviations by which every workload takes longer than stated.
 
     Raises
     ------
     ModelError
-        If a part is unknown, or nothing is left to choose from.
+        If nothing is left to choose from.
     """
-    for name in (*only, *without):
-        if name not in catalogue.parts:
-            raise ModelError("part", name, "one that csdplan catalogue lists")
-    left_out: list[str] = []
-
-    def offered(*kinds: str) -> list[Part]:
-        parts = [part for part in catalogue.of_kind(*kinds) if part.name not in without]
-        chosen = [part for part in parts if part.name in only]
-        return chosen or parts
-
+    offer = _Offer(catalogue, only, without)
     needs_watts = ask.power_W is not None or bool(ask.kwh_usd)
-    chassis = catalogue.parts[_CHASSIS]
-    cpus = [_cpu(part, chassis, catalogue) for part in offered("cpu")]
-    kinds = []
-    for part in offered("ssd", "csd", "network-drive"):
-        lacks = _lacks(part, catalogue, watts=needs_watts)
-        if lacks:
-            left_out.append(f"{part.name} ({', '.join(lacks)} unknown)")
-        else:
-            kinds.append(_kind(part, ask, catalogue))
-    if not kinds:
-        raise ModelError("part", ", ".join(only) or "none", "a drive whose numbers are known")
+
+    chassis = _chassis(offer.of("server"), catalogue)
+    tdp, watts = (["tdp_W"], ["active_W"]) if needs_watts else ([], [])
+    processors = offer.complete(offer.of("cpu"), "cores", "pcie_lanes", "pcie_generation", *tdp)
+    cpus = [_cpu(part, chassis, catalogue) for part in processors]
+    drives = offer.of("ssd", "csd", "network-drive")
+    stores = offer.complete(drives, "capacity_bytes", "read_Bps", *watts)
+    kinds = [_kind(part, ask, catalogue, inside.get(part.name)) for part in stores]
+    for what, found in (("drive", kinds), ("CPU", cpus)):
+        if not found:
+            lacking = "; ".join(offer.left_out) or "none is on offer"
+            raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
     chosen = {kind.name for kind in kinds}
-    speeds = {part.name: part.value("core_speed") or 1.0 for part in offered("cpu")}
+    speeds = {part.name: part.value("core_speed") or 1.0 for part in processors}
     demands = [
         _demand(work, ask, speeds, profile, catalogue, inside, chosen, slower) for work in ask.works
     ]
@@ -109,7 +117,7 @@ def to_request(
         demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
     network: tuple[NetworkPart, ...] = ()
     if any(not kind.slots for kind in kinds):
-        network = _network(offered("nic"), offered("switch"), catalogue, watts=needs_watts)
+        network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
     efficiency, drives_min = protection(ask.protect)
     request = Request(
         cpus=tuple(cpus),
@@ -123,7 +131,7 @@ def to_request(
             energy_usd_per_kWh=ask.kwh_usd or 0.0,
             years=ask.years,
             rack_units=ask.rack_units,
-            write_Bps=ask.write_Bps / efficiency,
+            write_Bps=ask.write_Bps * ask.grown / efficiency,
             drives_min=drives_min if drives_min > 1 else 0,
         ),
         overlap=ask.overlap,
@@ -132,13 +140,50 @@ def to_request(
     names = [cpu.name for cpu in cpus]
     names += [kind.name for kind in kinds] + [part.name for part in network]
     parts = [catalogue.parts[name] for name in names]
-    return Asked(request, {part.name: _assumed(part, chassis) for part in parts}, tuple(left_out))
+    assumed = {part.name: _assumed(part, chassis) for part in parts}
+    return Asked(request, chassis.name, assumed, tuple(offer.left_out))
 
 
-def _lacks(part: Part, catalogue: Catalogue, *, watts: bool) -> list[str]:
-    needed = ["capacity_bytes", "read_Bps", *(["active_W"] if watts else [])]
+class _Offer:
+    """Parts of a catalogue that may be bought, and those that are left out with the reason."""
+
+    def __init__(self, catalogue: Catalogue, only: Sequence[str], without: Sequence[str]) -> None:
+        self._catalogue, self._only, self._without = catalogue, only, without
+        self.left_out: list[str] = []
+
+    def of(self, *kinds: str) -> list[Part]:
+        """Return the parts of these kinds: those that are wanted alone, if any, less the others."""
+        parts = self._catalogue.of_kind(*kinds)
+        named = [part for part in parts if part.name in self._only]
+        return [part for part in named or parts if part.name not in self._without]
+
+    def complete(self, parts: Sequence[Part], *needed: str) -> list[Part]:
+        """Return the parts of which all that is needed is known."""
+        kept = []
+        for part in parts:
+            if lacks := _lacks(part, self._catalogue, needed):
+                self.left_out.append(f"{part.name} ({', '.join(lacks)} unknown)")
+            else:
+                kept.append(part)
+        return kept
+
+
+def _lacks(part: Part, catalogue: Catalogue, needed: Sequence[str]) -> list[str]:
     lacking = [name for name in needed if part.value(name) is None]
+    generation, lanes = part.value("pcie_generation"), part.value("pcie_lanes")
+    if part.kind == "cpu" and generation is not None and generation not in _LANE_BPS:
+        lacking.append(f"speed of PCIe {generation:g}")
+    if part.kind == "cpu" and lanes is not None and lanes <= _NETWORK_LANES:
+        lacking.append(f"pcie_lanes beside the network's {_NETWORK_LANES}")
     return lacking + (["price"] if catalogue.price_usd(part.name) is None else [])
+
+
+def _chassis(offered: Sequence[Part], catalogue: Catalogue) -> Part:
+    """Return what every CPU is bought with: the first that has slots and a price."""
+    for part in offered:
+        if part.value("slots") is not None and catalogue.price_usd(part.name) is not None:
+            return part
+    raise ModelError("part", "no chassis", "a server with slots and a price")
 
 
 def _cpu(part: Part, chassis: Part, catalogue: Catalogue) -> Cpu:
@@ -146,8 +191,6 @@ def _cpu(part: Part, chassis: Part, catalogue: Catalogue) -> Cpu:
     lanes = int(part.value("pcie_lanes") or _BAY_LANES) - _NETWORK_LANES
     lane_Bps = _LANE_BPS[int(part.value("pcie_generation") or 3)]
     prices = [catalogue.price_usd(part.name), catalogue.price_usd(chassis.name)]
-    if None in prices:
-        raise ModelError(f"price of {part.name}", "absent", "a price in --prices")
     return Cpu(
         name=part.name,
         cores=cores,
@@ -160,7 +203,9 @@ def _cpu(part: Part, chassis: Part, catalogue: Catalogue) -> Cpu:
     )
 
 
-def _kind(part: Part, ask: Ask, catalogue: Catalogue) -> DriveKind:
+def _kind(
+    part: Part, ask: Ask, catalogue: Catalogue, inside: tuple[Profile, str] | None
+) -> DriveKind:
     networked = part.kind == "network-drive"
     capacity = part.value("capacity_bytes") or 0.0
     # A stripe needs as many drives as it has blocks: no drive holds more than its share of it.
@@ -176,7 +221,7 @@ def _kind(part: Part, ask: Ask, catalogue: Catalogue) -> DriveKind:
         capacity_bytes=min(capacity * ratio, most),
         read_Bps=min(read_Bps, link_Bps or read_Bps),
         active_W=part.value("active_W"),
-        media_Bps=part.value("media_bw_Bps") or read_Bps,
+        media_Bps=part.value("media_bw_Bps") or max(read_Bps, media_Bps(*inside) if inside else 0),
         idle_W=part.value("idle_W"),
         slots=0 if networked else 1,
         rack_units=part.value("rack_units") or 0.0,

@@ -10,9 +10,23 @@ Records are frozen dataclasses of plain Python values: no arrays, no profile, no
 ``as_dict``. Figures and tables show only values that one of them holds.
 """
 
-from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
+from typing import TYPE_CHECKING
+
+from csdplan.late import getter
 from csdplan.result.envelope import as_json
-from csdplan.result.throughput import Curve, SystemCurves, curves
+
+if TYPE_CHECKING:
+    from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
+    from csdplan.result.throughput import Curve, SystemCurves, curves
+
+# They compute, by NumPy.
+__getattr__ = getter(
+    __name__,
+    {
+        **dict.fromkeys(("BepResult", "HostResult", "SystemResult", "bep"), "break_even"),
+        **dict.fromkeys(("Curve", "SystemCurves", "curves"), "throughput"),
+    },
+)
 
 __all__ = [
     "BepResult",

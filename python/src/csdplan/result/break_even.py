@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import floor
+from math import floor, isinf
 from typing import Any
 
 from csdplan.errors import ModelError, ProfileIncomplete
@@ -331,7 +331,7 @@ def _rounded(
 ) -> list[str]:
     """Say what equation 6 gives as printed, where it rounds a bandwidth down to whole SSDs."""
     effective = k_limit if k_limit is not None else workload.k_limit
-    if effective is None or effective == floor(effective):
+    if effective is None or isinf(effective) or effective == floor(effective):
         return []
     printed = _system(
         workload, host_cores, float(floor(effective)), factors, store=store, overlap=overlap

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
+from csdplan.hardware import Price
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.optimize import Plan, Shortfall
 from csdplan.solve.purchase import Request
@@ -115,14 +116,14 @@ def certainty(
     plan: Plan,
     spread: tuple[Plan | None, Plan | None],
     assumed: Mapping[str, Sequence[str]],
-    priced: Mapping[str, tuple[float, str, str]],
+    priced: Mapping[str, Price],
 ) -> Sheet:
     """Return the range of each number bought, and the assumed numbers behind it."""
     low, high = spread
     rows = []
     for name, count in plan.bought.items():
         others = [one.bought.get(name, 0) for one in (low, high) if one is not None]
-        texts = [*assumed.get(name, ()), f"price ({priced[name][2]}, {priced[name][1]})"]
+        texts = [*assumed.get(name, ()), f"price ({priced[name].prov}, {priced[name].date})"]
         counts = [count, *others]
         rows.append((name, count, min(counts), max(counts), ", ".join(texts)))
     note = (

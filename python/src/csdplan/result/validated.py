@@ -142,6 +142,8 @@ def compare(setting: Setting, pace: Pace, host: Profile, samples: Sequence[Sampl
         for devices in setting.drives:
             for cores in (None, *setting.host_cores):
                 rates = rates_of(samples, kernel, devices, cores)
+                if not rates:
+                    continue
                 quartiles = tuple(float(rate) for rate in np.quantile(rates, (0.25, 0.5, 0.75)))
                 low, middle, high = quartiles
                 rows.append(
@@ -197,17 +199,19 @@ def break_even_sheet(found: Validation, setting: Setting) -> Sheet:
     for kernel, plan in found.plans.items():
         (system,) = plan.systems
         for host in system.hosts:
-            pairs = {
+            wins = {
                 devices: _wins(found.samples, kernel, devices, host.host_cores)
                 for devices in setting.drives
             }
+            # Plan and measurement answer for the numbers of drives that were measured.
+            pairs = {devices: won for devices, won in wins.items() if won}
             faster = [m for m, won in pairs.items() if 2 * sum(won) > len(won)]
-            measured = _first(setting.drives, faster)
+            measured = _first(list(pairs), faster)
             exact = host.devices
-            planned = _first(setting.drives, [m for m in setting.drives if exact and m >= exact])
+            planned = _first(list(pairs), [m for m in pairs if exact and m >= exact])
             shown = ", ".join(f"{m}: {sum(won)}/{len(won)}" for m, won in pairs.items())
             bounds = (host.devices_low, host.devices_high)
-            agree = planned == measured
+            agree = planned == measured if pairs else None
             rows.append((kernel, host.host_cores, exact, *bounds, planned, measured, agree, shown))
     counts = ", ".join(map(str, setting.drives))
     note = f"of these: the first of {counts} drives from which on the drives are faster, if any"

@@ -13,12 +13,13 @@
 from csdplan.trial.objects import KERNELS, PARTS_AT_ONCE
 from csdplan.trial.pace import Pace, load_pace
 from csdplan.trial.program import Csd
-from csdplan.trial.schedule import Progress, Sample, Setting, measure
+from csdplan.trial.schedule import Measured, Progress, Sample, Setting, measure
 
 __all__ = [
     "KERNELS",
     "PARTS_AT_ONCE",
     "Csd",
+    "Measured",
     "Pace",
     "Progress",
     "Sample",

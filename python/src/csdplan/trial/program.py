@@ -29,6 +29,10 @@ def _end_with_parent() -> Callable[[], object] | None:
     return lambda: prctl(_SET_DEATH_SIGNAL, int(signal.SIGTERM))
 
 
+class WrongAnswerError(ChildProcessError):
+    """Drives and host give different answers: no fault of the moment, and no measurement."""
+
+
 class Csd:
     """The ``csd`` program.
 

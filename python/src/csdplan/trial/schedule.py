@@ -2,20 +2,27 @@
 
 Within a repetition each kernel runs in the drives and on every host one after the other, so a
 change of the machine's load meets both sides of a comparison alike.
+
+A drive may be silent for a while on a machine that is busy. A run that fails is tried once more,
+then left out by itself: the runs before and after it count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from csdplan.profile import Profile, load
 from csdplan.trial.drives import paced_drives
 from csdplan.trial.objects import KERNELS, put_inputs
 from csdplan.trial.pace import Pace
-from csdplan.trial.program import Csd
+from csdplan.trial.program import Csd, WrongAnswerError
 
+T = TypeVar("T")
 #: Called with the work done and all work, both as planned [s], and the step that is next.
 Progress = Callable[[float, float, str], None]
 
@@ -75,9 +82,26 @@ class Sample:
     rate_Bps: float
 
 
-def measure(
-    csd: Csd, setting: Setting, pace: Pace, folder: Path, progress: Progress
-) -> tuple[Profile, list[Sample]]:
+@dataclass(frozen=True)
+class Measured:
+    """The outcome of all measurements.
+
+    Attributes
+    ----------
+    host : Profile
+        The profile that ``csd characterize`` wrote.
+    samples : tuple of Sample
+        A sample of each run that counts, those of one system in the order of repetitions.
+    lost : tuple of str
+        Runs and arrays that could not be measured, and why.
+    """
+
+    host: Profile
+    samples: tuple[Sample, ...]
+    lost: tuple[str, ...]
+
+
+def measure(csd: Csd, setting: Setting, pace: Pace, folder: Path, progress: Progress) -> Measured:
     """Characterize this machine as a host, then run every kernel on every system.
 
     Parameters
@@ -93,40 +117,83 @@ def measure(
     progress : callable
         Called before each step.
 
-    Returns
-    -------
-    tuple
-        The profile that ``csd characterize`` wrote, and a sample of each run that counts, those of
-        one system in the order of repetitions.
-
     Raises
     ------
     ChildProcessError
-        If a drive or a command fails, or if drives and host give different answers.
+        If drives and host give different answers, the host cannot be characterized, or no run
+        succeeds.
     """
     clock = _Clock(setting, pace, progress)
     clock.next("this machine as a host, by csd characterize", clock.characterize_s())
-    profile = _characterize(csd, setting, pace, folder)
+    profile = _twice(lambda: _characterize(csd, setting, pace, folder))
     samples: list[Sample] = []
+    lost: list[str] = []
     for devices in setting.drives:
-        with paced_drives(csd, devices, pace.shared(devices), folder, _space(setting)) as array:
-            clock.next(f"inputs on {devices} drives", _SET_UP_S)
+        try:
+            _on_array(csd, setting, pace, folder, devices, clock, samples, lost)
+        except WrongAnswerError:
+            raise
+        except ChildProcessError as error:
+            lost.append(f"{devices} drives: {error}")
+    clock.end()
+    if not samples:
+        raise ChildProcessError("; ".join(lost))
+    return Measured(profile, tuple(samples), tuple(lost))
+
+
+def _on_array(
+    csd: Csd,
+    setting: Setting,
+    pace: Pace,
+    folder: Path,
+    devices: int,
+    clock: _Clock,
+    samples: list[Sample],
+    lost: list[str],
+) -> None:
+    """Run every kernel on one array and its hosts; add to what was measured, and what was not."""
+    with ExitStack() as drives:
+
+        def start() -> tuple[Path, dict[str, int]]:
+            # The drives of a first try end before others start.
+            drives.close()
+            array = drives.enter_context(
+                paced_drives(csd, devices, pace.shared(devices), folder, _space(setting))
+            )
             read = {
                 kernel: put_inputs(csd, array, kernel, setting.size_bytes, folder)
                 for kernel in setting.kernels
             }
-            for repetition in range(setting.repeat + 1):
-                for kernel in setting.kernels:
-                    step = f"{kernel} on {devices} drives, repetition {repetition}"
-                    clock.next(step, clock.runs_s(kernel, devices))
-                    found = _runs(csd, array, kernel, setting.host_cores)
-                    samples += [
-                        Sample(kernel, devices, cores, read[kernel] / wall_s)
-                        for cores, wall_s in found.items()
-                        if repetition
-                    ]
-    clock.end()
-    return profile, samples
+            return array, read
+
+        clock.next(f"inputs on {devices} drives", _SET_UP_S)
+        array, read = _twice(start)
+        for repetition in range(setting.repeat + 1):
+            for kernel in setting.kernels:
+                step = f"{kernel} on {devices} drives, repetition {repetition}"
+                clock.next(step, clock.runs_s(kernel, devices))
+                try:
+                    found = _twice(partial(_runs, csd, array, kernel, setting.host_cores))
+                except WrongAnswerError:
+                    raise
+                except ChildProcessError as error:
+                    lost.append(f"{step}: {error}")
+                    continue
+                samples += [
+                    Sample(kernel, devices, cores, read[kernel] / wall_s)
+                    for cores, wall_s in found.items()
+                    if repetition
+                ]
+
+
+def _twice(action: Callable[[], T]) -> T:
+    """Do something, and once more if it fails."""
+    try:
+        return action()
+    except WrongAnswerError:
+        raise
+    except ChildProcessError:
+        return action()
 
 
 def _characterize(csd: Csd, setting: Setting, pace: Pace, folder: Path) -> Profile:
@@ -149,15 +216,23 @@ def _runs(
     answers = []
     for cores in (None, *host_cores):
         on = ("--on", "drives") if cores is None else ("--on", "host", "--cores", str(cores))
-        result = csd.run(array, "run", kernel, *KERNELS[kernel].words, *on)
-        if output := KERNELS[kernel].output:
+        output = KERNELS[kernel].output
+        try:
+            result = csd.run(array, "run", kernel, *KERNELS[kernel].words, *on)
+        except ChildProcessError:
+            # The next try writes the same object, if this one got as far.
+            with suppress(ChildProcessError):
+                if output is not None:
+                    csd.run(array, "rm", output)
+            raise
+        if output is not None:
             csd.run(array, "rm", output)
         (run,) = result["runs"]
         walls[cores] = float(run["wall_s"])
         how = {"on", "cores", "wall_s", "crossed_bytes", "shares"}
         answers.append({key: value for key, value in run.items() if key not in how})
     if any(answer != answers[0] for answer in answers):
-        raise ChildProcessError(f"{kernel}: drives and host give different answers: {answers}")
+        raise WrongAnswerError(f"{kernel}: drives and host give different answers: {answers}")
     return walls
 
 

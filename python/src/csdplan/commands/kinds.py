@@ -1,0 +1,56 @@
+"""Finders of a purchase: of any kinds of parts, or of one kind of drive in one kind of host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from csdplan.solve import optimize as solver
+from csdplan.solve.purchase import Request
+
+#: Finds the cheapest purchase of a request; None if there is none.
+Finder = Callable[..., solver.Plan | None]
+
+
+class AnyKinds:
+    """Finds the cheapest purchase."""
+
+    def __init__(self, time_limit_s: float) -> None:
+        self._time_limit_s = time_limit_s
+
+    def __call__(self, request: Request, *, explain: bool = True) -> solver.Plan | None:
+        """Return the cheapest purchase, with what binds if `explain`."""
+        return solver.optimize(request, time_limit_s=self._time_limit_s, explain=explain)
+
+
+class OneKind:
+    """Finds the cheapest purchase with drives of one kind and hosts of one kind.
+
+    Each kind of drive is tried with all kinds of hosts first, which costs no more than with any one
+    of them. Kinds follow in the order of that bound until it exceeds the best purchase found.
+    """
+
+    def __init__(self, time_limit_s: float) -> None:
+        self._any = AnyKinds(time_limit_s)
+
+    def __call__(self, request: Request, *, explain: bool = True) -> solver.Plan | None:
+        """Return the cheapest such purchase, with what binds if `explain`."""
+        bounds: list[tuple[float, int, Request, solver.Plan]] = []
+        for kind in request.drives:
+            part = replace(request, drives=(kind,))
+            if (plan := self._any(part, explain=False)) is not None:
+                bounds.append((plan.cost_usd, len(bounds), part, plan))
+        best: tuple[Request, solver.Plan] | None = None
+        for bound, _, part, plan in sorted(bounds, key=lambda one: one[:2]):
+            if best is not None and bound >= best[1].cost_usd:
+                break
+            for cpu in part.cpus if len(plan.hosts) > 1 else ():
+                alone = replace(part, cpus=(cpu,))
+                other = self._any(alone, explain=False)
+                if other is not None and (best is None or other.cost_usd < best[1].cost_usd):
+                    best = alone, other
+            if len(plan.hosts) <= 1 and (best is None or plan.cost_usd < best[1].cost_usd):
+                best = part, plan
+        if best is None:
+            return None
+        return self._any(best[0]) if explain else best[1]
