@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdplan import ModelError
-from csdplan.sim import Fleet, Job, Node, System, expected_time_s, fleet_of, run_fluid, simulate
+from csdplan.sim import (
+    Fleet,
+    Job,
+    Layout,
+    Node,
+    System,
+    expected_time_s,
+    fleet_of,
+    run_fluid,
+    simulate,
+)
 
 SPEEDS: dict[str, Any] = {
     "core_Bps": 6.56e9,
@@ -66,6 +76,14 @@ def test_stealing_and_results_agree_with_events() -> None:
     bound_s = full.total_bytes * 0.5 / 1e9
     assert fluid_s(tight, full) == pytest.approx(bound_s, rel=1e-6)
     assert simulate(tight, full).time_s == pytest.approx(bound_s, rel=0.03)
+
+
+@pytest.mark.parametrize(("cores", "drives"), [(1, 8), (3, 8), (8, 4), (3, 2), (6, 4), (16, 8)])
+def test_hosts_that_read_whole_tasks_agree_with_events(cores: int, drives: int) -> None:
+    """A core sees one drive; drives with a reader more than others put cores out of step."""
+    job = Job(tasks=4000, task_bytes=2e6, layout=Layout.WHOLE)
+    of = system(cores, drives, 0)
+    assert simulate(of, job).time_s == pytest.approx(fluid_s(of, job), rel=0.02)
 
 
 def test_hosts_with_time_to_spare_help_over_the_network() -> None:

@@ -184,6 +184,7 @@ jobs = st.builds(
     skew=st.sampled_from([0.0, 0.7]),
     stragglers=st.integers(0, 2),
     straggler_factor=st.just(2.0),
+    result_ratio=st.sampled_from([0.0, 0.3, 1.0, 2.0]),
     steal=st.booleans(),
 )
 
@@ -203,6 +204,10 @@ def test_no_run_reads_more_than_its_media_and_links(node: Node, job: Job) -> Non
     assert job.total_bytes / time_s <= bound_Bps(System(node), job) * (1 + TOLERANCE)
     for link, bytes in run.links.carried_bytes.items():
         assert bytes <= run.links._capacity_Bps[link] * time_s * (1 + TOLERANCE)
+    # A port has one rate for all that crosses it, whatever links the simulation makes of it.
+    crossed = run.books.read_bytes + job.result_ratio * run.books.drive_bytes
+    assert crossed <= node.drives * node.port_Bps * time_s * (1 + TOLERANCE)
+    assert crossed <= node.uplink_Bps * time_s * (1 + TOLERANCE)
 
 
 @given(nodes, jobs)
@@ -213,8 +218,30 @@ def test_no_fleet_reads_more_than_its_media(node: Node, job: Job) -> None:
     assert found.throughput_Bps <= node.drives * media * (1 + TOLERANCE)
     read = found.host_bytes / node.drives
     busy = found.drive_busy_s * fleet_of(System(node), job).drive_Bps
-    if not job.steal:
+    if not job.steal and job.layout is Layout.SPREAD:
         assert float(busy.max()) + read <= media * found.time_s * (1 + TOLERANCE)
+        sent = job.result_ratio * float(busy.max())
+        assert sent + read <= node.port_Bps * found.time_s * (1 + TOLERANCE)
+    crossed = found.host_bytes + job.result_ratio * found.drive_bytes
+    assert crossed <= node.drives * node.port_Bps * found.time_s * (1 + TOLERANCE)
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_a_port_carries_reads_and_results_together(layout: Layout) -> None:
+    """Four ports of 1 GB/s, results as large as their input: each byte crosses them once."""
+    of = Node(48, 4, 4, 1e10, 1e10, 1e10, 1e9, 1e11)
+    job = Job(1600, 1e7, layout, Overlap.PIPELINED, result_ratio=1.0)
+    assert simulate(System(of), job).throughput_Bps == pytest.approx(4e9, rel=0.01)
+    assert run_fluid(fleet_of(System(of), job)).throughput_Bps == pytest.approx(4e9, rel=1e-6)
+    assert bound_Bps(System(of), job) == pytest.approx(4e9, rel=1e-6)
+
+
+def test_no_run_of_whole_tasks_exceeds_its_bound() -> None:
+    """The host reads the drive that does not compute: the other's media are its own."""
+    of = Node(8, 2, 1, 9e9, 1e9, 1e12, 1e9, 1e9)
+    job = Job(400, 1e7, Layout.WHOLE, Overlap.PIPELINED)
+    assert simulate(System(of), job).throughput_Bps > 1.9e9
+    assert bound_Bps(System(of), job) == pytest.approx(2e9, rel=1e-6)
 
 
 def test_eight_smartssds_give_no_more_than_they_read() -> None:

@@ -3,7 +3,7 @@
 - ``system``: the simulated system: nodes with drives behind a switch, a network, a job of tasks.
 - ``links``: bandwidth shared fairly among the transfers that cross a link.
 - ``events``: discrete-event simulation; tasks are pulled one by one by cores and drives.
-- ``fluid``: the limit of many small tasks, for fleets of thousands of hosts at once.
+- ``fleet``, ``fluid``: the limit of many small tasks, for fleets of thousands of hosts at once.
 - ``outcome``: throughput, utilization and energy of a run, however it was obtained.
 - ``bound``: a throughput that no run exceeds, which knows where the data lies.
 - ``expected``: the time that the closed forms give for the same system.
@@ -15,7 +15,8 @@ reads a profile, a clock or a file.
 from csdplan.sim.bound import bound_Bps
 from csdplan.sim.events import simulate
 from csdplan.sim.expected import expected_time_s
-from csdplan.sim.fluid import Fleet, FleetOutcome, fleet_of, run_fluid
+from csdplan.sim.fleet import Fleet, fleet_of
+from csdplan.sim.fluid import FleetOutcome, run_fluid
 from csdplan.sim.outcome import Outcome
 from csdplan.sim.system import Job, Layout, Node, System
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from csdplan.model.overlap import Overlap
 from csdplan.sim.expected import host_Bps
-from csdplan.sim.fluid import fleet_of, run_fluid
+from csdplan.sim.fleet import fleet_of
+from csdplan.sim.fluid import run_fluid
 from csdplan.sim.system import Job, System, slowness, tasks_per_drive
 
 
@@ -36,8 +37,8 @@ def bound_Bps(system: System, job: Job) -> float:
     eased = replace(
         fleet,
         work_bytes=dealt * job.task_bytes,
-        host_Bps=np.full(hosts, host_Bps(node, host)),
-        remote_Bps=np.full(hosts, host_Bps(over_network, host)),
+        host_Bps=np.full(hosts, host_Bps(node, host, job.layout)),
+        remote_Bps=np.full(hosts, host_Bps(over_network, host, job.layout)),
         stolen_Bps=np.where(fleet.drive_Bps > 0, fetched, 0.0),
     )
     return run_fluid(eased).throughput_Bps

@@ -59,7 +59,9 @@ class _Run:
     slow: list[float]
     left: int
     contended: bool
+    ports: bool
     books: _Books = field(default_factory=_Books)
+    parts: list[Parts] = field(default_factory=list)
 
     def host_of(self, drive: int) -> int:
         return drive // self.system.node.drives
@@ -136,7 +138,11 @@ def _begin(system: System, job: Job) -> _Run:
     slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).tolist()
     contended = node.contended(job.layout)
     links = FairLinks(env, _capacities(system, slow, contended=contended))
-    return _Run(env, system, job, links, waiting, slow, job.tasks, contended)
+    # Results, and what drives fetch, take their part of a port from the reads of hosts.
+    ports = job.steal or job.result_ratio > 0
+    run = _Run(env, system, job, links, waiting, slow, job.tasks, contended, ports)
+    run.parts = _parts_of(run)
+    return run
 
 
 def _capacities(system: System, slow: list[float], *, contended: bool) -> dict[Link, float]:
@@ -158,14 +164,37 @@ def _capacities(system: System, slow: list[float], *, contended: bool) -> dict[L
 
 
 def _path(run: _Run, drive: int, to_host: int) -> Path:
-    """Return the links between a task's drive and the host that reads it."""
+    """Return the links between a task's drive and the host that reads it, without the ports.
+
+    Ports that carry nothing but even reads are as good as one link for all of them.
+    """
     home = run.host_of(drive)
-    spread = run.job.layout is Layout.SPREAD
-    path: Path = (("array", home) if spread else ("port", drive), ("uplink", home))
+    path: Path = (("uplink", home),)
+    if run.job.layout is Layout.WHOLE:
+        path = (("port", drive), *path)
+    elif not run.ports:
+        path = (("array", home), *path)
     if home == to_host:
         return path
     path += (("nic", home), ("nic", to_host))
     return path if run.system.network_Bps is None else (*path, ("network",))
+
+
+def _parts(run: _Run, drive: int) -> Parts:
+    """Return the shares of a read that the ports of drives carry, and their media deliver."""
+    return run.parts[drive if run.job.layout is Layout.WHOLE else run.host_of(drive)]
+
+
+def _parts_of(run: _Run) -> list[Parts]:
+    """Return the parts of reads: by drive, or by host where data is spread."""
+    each = run.system.node.drives
+    if run.job.layout is Layout.WHOLE:
+        return [_media(run, drive) for drive in range(len(run.waiting))]
+    found = []
+    for first in range(0, len(run.waiting), each):
+        ports = tuple((("port", first + index), 1.0 / each) for index in range(each))
+        found.append((*(ports if run.ports else ()), *_media(run, first)))
+    return found
 
 
 def _media(run: _Run, drive: int) -> Parts:
@@ -191,7 +220,7 @@ def _core(run: _Run, host: int) -> Steps:
 
     def load(task: _Task) -> simpy.Event:
         run.books.read_bytes += job.task_bytes
-        path, parts = _path(run, task.drive, host), _media(run, task.drive)
+        path, parts = _path(run, task.drive, host), _parts(run, task.drive)
         return run.links.transfer(path, job.task_bytes * node.sd_tx, parts)
 
     def take() -> _Task | None:
@@ -255,7 +284,7 @@ def _process(run: _Run, drive: int, task: _Task) -> Steps:
     if task.drive != drive:
         path = (*_path(run, task.drive, run.host_of(drive)), ("port", drive))
         run.books.read_bytes += job.task_bytes
-        yield run.links.transfer(path, job.task_bytes, _media(run, task.drive))
+        yield run.links.transfer(path, job.task_bytes, _parts(run, task.drive))
     elif run.contended:
         yield run.links.transfer((("inside", drive), ("media", drive)), job.task_bytes)
     else:

@@ -3,128 +3,35 @@
 As tasks shrink, workers that pull them finish together wherever the rules let them help each
 other. So a run's time is the smallest T within which all work fits, and fitting is monotone in T:
 bisection finds it for every host at once. No task sizes, no dispatch and no order of events remain.
-Within a host that is the limit itself. Help between hosts is bounded by every link on its way, but
-readers that wait for each other at one source are not: there the time found is a lower bound.
+The work is divided as it is done soonest. Workers that pull do the same where they wait for nothing
+but themselves; where many cores crowd a drive's port or media, pulling takes longer, and the time
+found is a lower bound. So it is for help between hosts: every link on its way bounds it, but
+readers that wait for each other at one source do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csdplan.errors import ModelError
-from csdplan.model.inputs import FloatArray, not_negative, positive
-from csdplan.sim.expected import drive_Bps, host_Bps
+from csdplan.model.inputs import FloatArray
+from csdplan.sim.fleet import Fleet
 from csdplan.sim.outcome import drive_active_s, net_energy_J, total_energy_J
-from csdplan.sim.system import Job, System, shares, slowness
+from csdplan.sim.system import System
 
 #: Halvings of the interval; 2**-50 of the longest possible time is far below what matters.
 _HALVINGS = 50
 #: Steps of the search for a time that is enough, and its growth: up to 10**24 seconds.
 _DOUBLINGS, _GROWTH = 80, 2.0
 
-#: Relative error allowed for where two rounded numbers meet.
-_ROUNDING = 1e-12
+#: Relative errors allowed for where two rounded numbers meet, and where their sums do.
+_ROUNDING, _FULL = 1e-12, 1e-9
 
 BoolArray = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """Hosts and drives of a fleet; H hosts with D drives each.
-
-    Attributes
-    ----------
-    work_bytes : ndarray, (H, D)
-        Input that lies on each drive [bytes].
-    drive_Bps : ndarray, (H, D)
-        Rate of each drive on its own data [bytes/s]; 0 if it does not compute.
-    stolen_Bps : ndarray, (H, D)
-        Rate of each drive on data that it must fetch [bytes/s].
-    host_Bps : ndarray, (H,)
-        Rate of each host's cores, limited by the switch [bytes/s].
-    remote_Bps : ndarray, (H,)
-        Rate of each host's cores on data that they fetch from other hosts [bytes/s].
-    reads_Bps : ndarray, (H,)
-        Rate of all readers together from each host's drives [bytes/s].
-    media_Bps : ndarray, (H,)
-        Rate of the media of each of a host's drives, for all readers together [bytes/s].
-    uplink_Bps, nic_Bps : ndarray, (H,)
-        The switch towards the host, and the host's link to the network [bytes/s].
-    network_Bps : float
-        Bandwidth of the whole network [bytes/s]; may be infinite.
-    result_ratio : float
-        Bytes that a drive sends to its host for each byte of input [1].
-    steal, remote : bool
-        As in `Job`.
-    """
-
-    work_bytes: FloatArray
-    drive_Bps: FloatArray
-    stolen_Bps: FloatArray
-    host_Bps: FloatArray
-    remote_Bps: FloatArray
-    reads_Bps: FloatArray
-    media_Bps: FloatArray
-    uplink_Bps: FloatArray
-    nic_Bps: FloatArray
-    network_Bps: float
-    result_ratio: float = 0.0
-    steal: bool = False
-    remote: bool = True
-
-    def __post_init__(self) -> None:
-        if self.work_bytes.ndim != 2:  # noqa: PLR2004 - hosts by drives
-            raise ModelError("work_bytes", self.work_bytes.shape, "an array of hosts by drives")
-        hosts = (self.work_bytes.shape[0],)
-        for name in ("work_bytes", "drive_Bps", "stolen_Bps", "host_Bps", "remote_Bps"):
-            not_negative(name, getattr(self, name))
-        for name in ("reads_Bps", "media_Bps", "uplink_Bps", "nic_Bps"):
-            positive(name, getattr(self, name))
-        for name in ("drive_Bps", "stolen_Bps"):
-            if getattr(self, name).shape != self.work_bytes.shape:
-                raise ModelError(name, getattr(self, name).shape, "the shape of work_bytes")
-        for name in (
-            "host_Bps",
-            "remote_Bps",
-            "reads_Bps",
-            "media_Bps",
-            "uplink_Bps",
-            "nic_Bps",
-        ):
-            if getattr(self, name).shape != hosts:
-                raise ModelError(name, getattr(self, name).shape, "one value for each host")
-        positive("work_bytes in all", float(self.work_bytes.sum()))
-
-    @cached_property
-    def host_bytes(self) -> FloatArray:
-        """Input that lies on all drives of each host [bytes]."""
-        return np.asarray(self.work_bytes.sum(axis=1))
-
-    @cached_property
-    def most_work_bytes(self) -> FloatArray:
-        """Input on the fullest drive of each host [bytes]."""
-        return np.asarray(self.work_bytes.max(axis=1))
-
-    @cached_property
-    def fastest_Bps(self) -> FloatArray:
-        """Speed of the fastest drive of each host, on its own data [bytes/s]."""
-        return np.asarray(self.drive_Bps.max(axis=1))
-
-    @cached_property
-    def all_stolen_Bps(self) -> FloatArray:
-        """Speed of all computing drives of each host together, on others' data [bytes/s]."""
-        return np.asarray(np.where(self.drive_Bps > 0, self.stolen_Bps, 0.0).sum(axis=1))
-
-    @cached_property
-    def stolen_for_own(self) -> FloatArray:
-        """Speed of each drive on others' data over that on its own [1]; 0 if it computes none."""
-        none = np.zeros_like(self.drive_Bps)
-        return np.divide(self.stolen_Bps, self.drive_Bps, out=none, where=self.drive_Bps > 0)
 
 
 @dataclass(frozen=True)
@@ -164,39 +71,6 @@ class FleetOutcome:
     energy_J: float | None = None
 
 
-def fleet_of(system: System, job: Job) -> Fleet:
-    """Return the fleet of a system and a job, with the same shares and stragglers as in events.
-
-    `job.tasks`, `job.task_spread` and `job.dispatch_s` have no meaning in the limit, other than
-    through the bytes in all.
-    """
-    node, hosts = system.node, system.hosts
-    shape = (hosts, node.drives)
-    drives = hosts * node.drives
-    slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).reshape(shape)
-    enabled = np.arange(node.drives) < node.enabled
-    results_s = job.result_ratio / node.port_Bps
-    own = 1.0 / (slow / drive_Bps(node, job.overlap) + results_s)
-    fetched = 1.0 / (1.0 / node.port_Bps + slow / node.drive_comp_Bps + results_s)
-    # What comes from other hosts passes their switch and two links to the network.
-    over_network = replace(node, uplink_Bps=min(node.uplink_Bps, node.nic_Bps))
-    return Fleet(
-        work_bytes=shares(drives, job.skew, job.seed).reshape(shape) * job.total_bytes,
-        drive_Bps=np.where(enabled, own, 0.0),
-        stolen_Bps=np.where(enabled, fetched, 0.0),
-        host_Bps=np.full(hosts, host_Bps(node, job.overlap)),
-        remote_Bps=np.full(hosts, host_Bps(over_network, job.overlap)),
-        reads_Bps=np.full(hosts, min(node.drives * node.port_Bps, node.uplink_Bps)),
-        media_Bps=np.full(hosts, node.all_readers_Bps),
-        uplink_Bps=np.full(hosts, node.uplink_Bps),
-        nic_Bps=np.full(hosts, node.nic_Bps),
-        network_Bps=np.inf if system.network_Bps is None else system.network_Bps,
-        result_ratio=job.result_ratio,
-        steal=job.steal,
-        remote=job.remote,
-    )
-
-
 def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
     """Find the time of a fleet; with `system`, also its energy from that system's watts.
 
@@ -206,7 +80,7 @@ def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
         If some data lies where nothing that may fetch it computes.
     """
     unknown = np.full(len(fleet.host_Bps), np.inf)
-    alone_s, steps = _bisect(lambda time: _left(fleet, time) <= 0, unknown)
+    alone_s, steps = _bisect(lambda time: _flow(fleet, time).fits, unknown)
     time_s = float(alone_s.max())
     if fleet.remote and len(alone_s) > 1:
         bound = np.array([time_s])
@@ -217,95 +91,156 @@ def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
     return _outcome(fleet, time_s, alone_s, steps, system)
 
 
-def _left(fleet: Fleet, time_s: FloatArray) -> FloatArray:
-    """Return the work that exceeds a host's own capacity in `time_s` (negative: spare capacity)."""
-    excess, spare, crossed = _excess(fleet, time_s)
-    unread = _unread(fleet, time_s)
-    if fleet.steal:
-        helped = np.minimum(excess, spare)
-        lanes = fleet.uplink_Bps * time_s - crossed
-        left = excess - np.minimum(helped + fleet.host_Bps * time_s, np.maximum(lanes, 0.0))
-    else:
-        left = excess - np.minimum(fleet.host_Bps * time_s, fleet.uplink_Bps * time_s - crossed)
-    return np.maximum(left, unread)
+@dataclass(frozen=True)
+class _Flow:
+    """What fits into a time, for each host [bytes].
 
-
-def _unread(fleet: Fleet, time_s: FloatArray) -> FloatArray:
-    """Return the data of each host that its media cannot even deliver (negative: bandwidth left).
-
-    Every byte is read once, by its own drive or by another reader.
+    Attributes
+    ----------
+    own : ndarray, (H, D)
+        The most that drives do of their own data.
+    excess, crossed : ndarray, (H,)
+        Data that they leave, and results that they send over the switch.
+    spare : ndarray, (H,)
+        Data of others that idle drives could process.
+    left : ndarray, (H,)
+        Work that exceeds the host's own capacity (negative: spare capacity).
+    unread : ndarray, (H,)
+        Bytes that media or ports cannot deliver (negative or 0: bandwidth left).
     """
-    drives = fleet.work_bytes.shape[1]
-    return np.asarray(fleet.host_bytes - drives * fleet.media_Bps * time_s)
+
+    own: FloatArray
+    excess: FloatArray
+    crossed: FloatArray
+    spare: FloatArray
+    left: FloatArray
+    unread: FloatArray
+
+    @property
+    def fits(self) -> BoolArray:
+        """Whether each host is done by itself."""
+        return np.asarray((self.left <= 0) & (self.unread <= 0))
+
+
+def _flow(fleet: Fleet, time_s: FloatArray) -> _Flow:
+    own, summed = _inside(fleet, time_s)
+    ratio = fleet.result_ratio
+    excess, crossed = fleet.host_bytes - summed, ratio * summed
+    lanes = fleet.uplink_Bps * time_s - crossed
+    by_cores = np.minimum(fleet.host_Bps * time_s, lanes)
+    spare = np.zeros_like(excess)
+    if fleet.steal:
+        # A drive that does x of its own data at speed v has T - x / v left for others'. What it
+        # fetches crosses the switch, and two ports, and its results follow.
+        worked = np.einsum("hd,hd->h", own, fleet.stolen_for_own)
+        spare = np.maximum(fleet.all_stolen_Bps * time_s - worked, 0.0)
+        ports = fleet.work_bytes.shape[1] * fleet.port_Bps * time_s - excess - crossed
+        most = np.minimum(lanes - by_cores, np.maximum(ports, 0.0)) / (1.0 + ratio)
+        spare = np.minimum(spare, np.maximum(ports, 0.0) / (1.0 + ratio))
+        by_cores = by_cores + np.minimum(np.minimum(excess, spare), most)
+    return _Flow(own, excess, crossed, spare, excess - by_cores, _unread(fleet, time_s, own))
+
+
+def _unread(fleet: Fleet, time_s: FloatArray, own: FloatArray) -> FloatArray:
+    """Return the bytes that media or ports cannot deliver, once drives have done their own.
+
+    Every byte is read from media once, by its own drive or by another reader. A port carries the
+    reads of others and the drive's results.
+    """
+    work, ratio = fleet.work_bytes, fleet.result_ratio
+    media, port = fleet.media_Bps * time_s, fleet.port_Bps * time_s
+    if fleet.whole:
+        over_media = work.max(axis=1) - media
+        over_port = (work + (ratio - 1.0) * own).max(axis=1) - port
+    else:
+        drives = work.shape[1]
+        over_media = fleet.host_bytes - drives * media
+        over_port = fleet.host_bytes - own.sum(axis=1) - drives * port
+        if ratio:
+            over_port = over_port + drives * ratio * own.max(axis=1)
+    # Drives that a port holds up fill it to the last byte, or to one that was rounded.
+    return np.maximum(over_media, over_port - _FULL * fleet.host_bytes)
 
 
 def _inside(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the most that drives, and those of a host together, do of their data [bytes].
-
-    The data that drives leave is read from all media of the host evenly, and a drive gets what
-    its media have left: b = M T - R / D for each, and R is the work W less the sum of min(c, b)
-    over drives that could do c. The largest such b is found in closed form, by how many drives it
-    holds up.
-    """
+    """Return the most that drives, and those of a host together, do of their data [bytes]."""
     could = fleet.drive_Bps * time_s[:, None]
     np.minimum(fleet.work_bytes, could, out=could)
-    summed = could.sum(axis=1)
-    drives = could.shape[1]
-    work = fleet.host_bytes
-    budget = fleet.media_Bps * time_s
-    most = budget - (work - summed) / drives
+    ratio = fleet.result_ratio
+    if fleet.whole:
+        if ratio > 1:
+            # A byte done inside costs its port more than one that is read.
+            free = fleet.port_Bps[:, None] * time_s[:, None] - fleet.work_bytes
+            np.minimum(could, np.maximum(free, 0.0) / (ratio - 1.0), out=could)
+        summed = could.sum(axis=1)
+    else:
+        summed = could.sum(axis=1)
+        _hold_up(fleet, time_s, (could, summed), fleet.media_Bps, 1.0)
+        if ratio:
+            _hold_up(fleet, time_s, (could, summed), fleet.port_Bps, ratio)
+    if ratio > 1:
+        # Nor do drives do what would take the switch from cores, which need less of it.
+        most = np.maximum(fleet.uplink_Bps - fleet.host_Bps, 0.0) * time_s / ratio
+        part = np.divide(most, summed, out=np.ones_like(summed), where=summed > most)
+        could *= part[:, None]
+        summed = summed * part
+    return could, summed
+
+
+def _hold_up(
+    fleet: Fleet,
+    time_s: FloatArray,
+    done: tuple[FloatArray, FloatArray],
+    each_Bps: FloatArray,
+    weight: float,
+) -> None:
+    """Reduce what drives do, and its sum, to what their media or ports let through; in place.
+
+    The data that drives leave is read from all drives of the host evenly, and a drive gets what
+    that leaves of its bandwidth B, at `weight` for each byte: w b = B T - R / D for each, and R is
+    the work W less the sum of min(c, b) over drives that could do c. The largest such b is found
+    in closed form, by how many drives it holds up.
+    """
+    could, summed = done
+    drives, work, budget = could.shape[1], fleet.host_bytes, each_Bps * time_s
+    most = (budget - (work - summed) / drives) / weight
     # No drive does more than the fastest could; only where that is too much is each one looked at.
     suspect = np.flatnonzero(most < np.minimum(fleet.fastest_Bps * time_s, fleet.most_work_bytes))
     short = suspect[most[suspect] < could[suspect].max(axis=1)]
     if not short.size:
-        return could, summed
-    # Of the drives, in order, all but the j largest do what they could: D (M T - b) = R.
+        return
+    # Of the drives, in order, all but the j largest do what they could: D (B T - w b) = R.
     order = np.sort(could[short], axis=1)
     before = np.cumsum(order, axis=1) - order
     held_up = np.arange(drives, 0, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = (drives * budget[short, None] + before - work[short, None]) / (drives - held_up)
-    level[:, 0] = 0.0  # all are held up, and nothing but the media's bandwidth counts
-    below = np.pad(order, ((0, 0), (1, 0)))[:, :-1]
-    fits = (level <= order * (1 + _ROUNDING)) & (level >= below * (1 - _ROUNDING))
+        level = (drives * budget[short, None] + before - work[short, None]) / (
+            weight * drives - held_up
+        )
+        below = np.pad(order, ((0, 0), (1, 0)))[:, :-1]
+        fits = (level <= order * (1 + _ROUNDING)) & (level >= below * (1 - _ROUNDING))
+    # If all are held up at any level, nothing but the bandwidth in all counts.
     found = np.where(fits, level, 0.0).max(axis=1)
     could[short] = np.minimum(could[short], np.maximum(found, 0.0)[:, None])
     summed[short] = could[short].sum(axis=1)
-    return could, summed
-
-
-def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return three amounts for each host [bytes].
-
-    Data that its drives leave, rates at which its idle drives could process others' data, and
-    the results that its drives send over the switch.
-    """
-    done, summed = _inside(fleet, time_s)
-    excess = fleet.host_bytes - summed
-    crossed = fleet.result_ratio * summed
-    if not fleet.steal:
-        return excess, np.zeros_like(excess), crossed
-    # A drive that does x of its own data at speed v has T - x / v left for others'.
-    worked = np.einsum("hd,hd->h", done, fleet.stolen_for_own)
-    spare = np.maximum(fleet.all_stolen_Bps * time_s - worked, 0.0)
-    return excess, spare, crossed
 
 
 def _fits_together(fleet: Fleet, time_s: float) -> bool:
     """Return whether the fleet is done within `time_s`, hosts with time to spare helping."""
     times = np.full(len(fleet.host_Bps), time_s)
-    left = _left(fleet, times)
-    wanting = np.maximum(left, 0.0)
+    flow = _flow(fleet, times)
+    wanting = np.maximum(flow.left, 0.0)
     nic = fleet.nic_Bps * time_s
     # A host's time to spare, as a share of the whole, is what of its own rate it has not used.
     could = fleet.host_Bps * time_s
-    share = np.divide(-left, could, out=np.zeros_like(left), where=could > 0)
+    share = np.divide(-flow.left, could, out=np.zeros_like(wanting), where=could > 0)
     over = np.clip(share, 0.0, 1.0) * fleet.remote_Bps * time_s
     helped = float(np.minimum(over, nic).sum())
     asked = float(wanting.sum())
-    excess, spare, _ = _excess(fleet, times)
-    read = excess - np.minimum(excess, spare)
-    delivered = (read <= fleet.reads_Bps * time_s) & (_unread(fleet, times) <= 0)
+    # What others read, and all results, cross the switch; where results are larger than their
+    # input, least crosses it if everything is read.
+    crossing = np.minimum(flow.excess + flow.crossed, fleet.host_bytes)
+    delivered = (crossing <= fleet.uplink_Bps * time_s) & (flow.unread <= 0)
     reachable = bool(np.all((wanting <= nic) & delivered))
     return reachable and asked <= min(helped, fleet.network_Bps * time_s)
 
@@ -313,10 +248,9 @@ def _fits_together(fleet: Fleet, time_s: float) -> bool:
 def _outcome(
     fleet: Fleet, time_s: float, alone_s: FloatArray, steps: int, system: System | None
 ) -> FleetOutcome:
-    times = np.full(len(alone_s), time_s)
-    own, _ = _inside(fleet, times)
+    flow = _flow(fleet, np.full(len(alone_s), time_s))
+    own, excess, spare = flow.own, flow.excess, flow.spare
     busy = np.divide(own, fleet.drive_Bps, out=np.zeros_like(own), where=fleet.drive_Bps > 0)
-    excess, spare, _ = _excess(fleet, times)
     helped = np.minimum(excess, spare)
     stolen = float(helped.sum())
     if stolen > 0:
@@ -343,7 +277,7 @@ def _outcome(
         drive_busy_s=busy,
         host_bytes=by_hosts,
         drive_bytes=float(own.sum()) + stolen,
-        remote_bytes=float(np.maximum(_left(fleet, times), 0.0).sum()),
+        remote_bytes=float(np.maximum(flow.left, 0.0).sum()),
         drive_utilization=utilization,
         steps=steps,
         net_energy_J=net_J,
