@@ -27,7 +27,7 @@ fn a_characterization_leaves_neither_its_drive_nor_a_file() {
     for ended_by in [Signal::TERM, Signal::INT, Signal::HUP, Signal::KILL] {
         let folder = Array::without_drives();
         fs::create_dir(folder.path("scratch")).unwrap();
-        let long = "characterize --kernels count --size 64M --repeat 20 --dir scratch -o p.toml";
+        let long = "characterize --kernels count --size 64M --repeat 500 --dir scratch -o p.toml";
         let running = folder.spawn(&long.split(' ').collect::<Vec<_>>(), Stdio::null());
         let pid = running.child.id();
         let mut drives = Vec::new();
