@@ -141,6 +141,9 @@ fn name(case: Option<Policy>) -> &'static str {
     case.map_or("no background", Policy::name)
 }
 
+/// Names a service time of a model.
+type Field = fn(&mut Model) -> &mut u64;
+
 /// Prints where `bts` becomes slower than `inline`, for service times from half to twice the ones
 /// assumed.
 fn sensitivity(arguments: &Arguments, model: Model) {
@@ -155,7 +158,7 @@ fn sensitivity(arguments: &Arguments, model: Model) {
         first.map_or("none up to 40".to_owned(), |threads| threads.to_string())
     };
     println!("{:>24}  {}", "as assumed", crossing(model));
-    let vary: [(&str, fn(&mut Model) -> &mut u64); 5] = [
+    let vary: [(&str, Field); 5] = [
         ("foreground work", |model| &mut model.foreground_ns),
         ("background work", |model| &mut model.background_ns),
         ("medium", |model| &mut model.medium_ns),
