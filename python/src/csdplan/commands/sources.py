@@ -23,6 +23,9 @@ _NO_CLAIMS = (
     "pip install './python[reproduce]' ./python/reproduce"
 )
 
+#: Nothing is as small or as large, whatever it measures.
+_LEAST, _MOST = 1e-6, 1e24
+
 
 def profiles() -> Tables:
     """List the profiles that come with csdplan, in the sheet ``profiles``."""
@@ -136,8 +139,8 @@ def import_profile(
 
 def _amount(name: str, value: str | float, measures: str) -> float:
     amount = quantity(name, value, measures)
-    if amount <= 0:
-        raise ModelError(name, value, "more than 0")
+    if not _LEAST <= amount <= _MOST:
+        raise ModelError(name, value, "more than 0" if amount < 1 else f"at most {_MOST:g}")
     return amount
 
 
