@@ -139,8 +139,9 @@ def plan(
     """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
 
     Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
-    Returns the sheets ``bill``, ``work``, ``requirements``, ``alternatives`` and ``certainty``, or
-    ``shortfalls`` if nothing can be bought; fact ``answer`` says it in one paragraph.
+    Returns the sheets ``bill``, ``work``, ``topology``, ``requirements``, ``alternatives`` and
+    ``certainty``, or ``shortfalls`` if nothing can be bought; fact ``answer`` says it in one
+    paragraph.
     """
     given = {
         "store": store,
@@ -181,6 +182,7 @@ def plan(
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
+        "topology": purchase.topology(asked.request, best),
         "requirements": purchase.requirements(best),
         "alternatives": planned.alternatives(
             best, question_asked.others(best, time_limit_s), titles

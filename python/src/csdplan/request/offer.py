@@ -123,7 +123,7 @@ def to_request(
             energy_usd_per_kWh=ask.kwh_usd or 0.0,
             years=ask.years,
             rack_units=ask.rack_units,
-            write_Bps=ask.write_Bps / efficiency,
+            write_Bps=ask.write_Bps * ask.grown / efficiency,
             drives_min=drives_min if drives_min > 1 else 0,
         ),
         overlap=ask.overlap,
@@ -157,6 +157,8 @@ def _cpu(part: Part, chassis: Part, catalogue: Catalogue) -> Cpu:
         idle_W=chassis.value("idle_W"),
         core_W=(part.value("tdp_W") or 0.0) / cores,
         rack_units=chassis.value("rack_units") or 0.0,
+        bay_Bps=_BAY_LANES * lane_Bps,
+        card_Bps=_NETWORK_LANES * lane_Bps,
     )
 
 

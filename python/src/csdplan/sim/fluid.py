@@ -159,7 +159,7 @@ def _unread(fleet: Fleet, time_s: FloatArray, own: FloatArray) -> FloatArray:
         if ratio:
             over_port = over_port + drives * ratio * own.max(axis=1)
     # Drives that a port holds up fill it to the last byte, or to one that was rounded.
-    return np.maximum(over_media, over_port - _FULL * fleet.host_bytes)
+    return np.asarray(np.maximum(over_media, over_port - _FULL * fleet.host_bytes))
 
 
 def _inside(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray]:

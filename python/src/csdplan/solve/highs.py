@@ -44,6 +44,8 @@ class Answer:
         One for each variable.
     bound : float
         No solution has a smaller objective.
+    value : float
+        The objective.
     nodes : int
         Nodes of the branch-and-bound tree that were solved.
     """
@@ -52,6 +54,7 @@ class Answer:
     values: FloatArray
     bound: float
     nodes: int
+    value: float = np.inf
 
 
 def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
@@ -74,7 +77,7 @@ def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -
     assert result.status in {_OPTIMAL, _LIMIT}, f"no such program is unbounded: {result.message}"
     status = Status.OPTIMAL if result.status == _OPTIMAL else Status.STOPPED
     values, bound = np.asarray(result.x), float(result.mip_dual_bound)
-    return Answer(status, values, bound, int(result.mip_node_count))
+    return Answer(status, values, bound, int(result.mip_node_count), float(result.fun))
 
 
 def shadow_prices(built: Program) -> dict[str, float]:
