@@ -159,8 +159,10 @@ def test_the_whole_catalogue_and_eight_workloads_need_five_small_trees(
     texts = (*THREE, "array-merge=1GB/s", *files)
     answers: list[Answer] = []
 
-    def counted(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
-        answers.append(minimize(built, objective, time_limit_s))
+    def counted(
+        built: Program, objective: dict[int, float], time_limit_s: float, nodes: int | None = None
+    ) -> Answer:
+        answers.append(minimize(built, objective, time_limit_s, nodes))
         return answers[-1]
 
     monkeypatch.setattr("csdplan.solve.place.minimize", counted)

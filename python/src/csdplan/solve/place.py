@@ -21,6 +21,8 @@ from csdplan.solve.rows import program
 
 #: Hosts that are planned one by one at most, and times that more of them are.
 _ALONE_MAX, _ROUNDS = 12, 5
+#: Nodes of the solver's tree for each search beyond the first, which has no such limit.
+_NODES = 100
 #: Hosts of a CPU beyond those found that are tried by themselves.
 _MORE = 2
 #: Differences below this are rounding, of changes next to 0.
@@ -52,39 +54,42 @@ def solve(request: Request, prepare: Prepare, time_limit_s: float) -> tuple[Prog
     """
     groups = list(together(request))
     best: tuple[Program, Answer] | None = None
-    nodes = 0
-    for _ in range(_ROUNDS):
+    nodes, bound = 0, -np.inf
+    for turn in range(_ROUNDS):
         built = program(request, groups)
-        relaxed = minimize(built, prepare(built), time_limit_s)
-        nodes += relaxed.nodes
+        limit = _NODES if turn else None
+        relaxed = minimize(built, prepare(built), time_limit_s, limit)
+        nodes, bound = nodes + relaxed.nodes, max(bound, relaxed.bound)
         if relaxed.status is Status.INFEASIBLE:
             return built, replace(relaxed, nodes=nodes)
         if request.limits.hosts_max == 1:
             return built, relaxed  # there is no other host to take anything together with
+        if not relaxed.values.size:
+            break
+        near = _hosts_near(built, relaxed)
         best = _better(best, _dealt(request, built, relaxed, prepare, time_limit_s))
         more = _one_by_one(built, relaxed)
-        found = best is not None and _reaches(best[1].value, relaxed.bound)
+        found = best is not None and _reaches(best[1].value, bound)
         if found or not more or relaxed.status is Status.STOPPED:
             break
         if len(groups) + len(more) > len(request.cpus) + _ALONE_MAX:
             break
         groups += more
-    if best is None or not _reaches(best[1].value, relaxed.bound):
-        near = program(request, _hosts_near(built, relaxed))
-        best = _better(best, (near, minimize(near, prepare(near), time_limit_s)))
+    if best is None or not _reaches(best[1].value, bound):
+        built = program(request, near)
+        limit = None if best is None else _NODES
+        best = _better(best, (built, minimize(built, prepare(built), time_limit_s, limit)))
     if best is None:
         return built, Answer(Status.INFEASIBLE, np.empty(0), np.inf, nodes)
     answer = best[1]
-    proved = relaxed.status is Status.OPTIMAL and _reaches(answer.value, relaxed.bound)
-    status = Status.OPTIMAL if proved else Status.STOPPED
-    bound = min(relaxed.bound, answer.value)
-    return best[0], replace(answer, status=status, bound=bound, nodes=nodes)
+    status = Status.OPTIMAL if _reaches(answer.value, bound) else Status.STOPPED
+    return best[0], replace(answer, status=status, bound=min(bound, answer.value), nodes=nodes)
 
 
 def _better(
     best: tuple[Program, Answer] | None, other: tuple[Program, Answer]
 ) -> tuple[Program, Answer] | None:
-    if other[1].status is Status.INFEASIBLE:
+    if not other[1].values.size:
         return best
     return other if best is None or other[1].value < best[1].value else best
 
