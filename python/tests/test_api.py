@@ -144,7 +144,7 @@ def test_optimize_gives_tables() -> None:
     bill = tables["bill"]
     assert bill["cost_usd"].iloc[-1] == bill["cost_usd"].iloc[:-1].sum()
     assert len(tables["front"]) == 2
-    assert set(tables) == {"bill", "work", "requirements", "front"}
+    assert set(tables) == {"bill", "work", "topology", "requirements", "front"}
 
 
 def test_simulate_gives_a_table() -> None:

@@ -97,8 +97,8 @@ pub async fn yield_now() {
     .await;
 }
 
-/// Charges CPU time to the poll of the running task in the simulation, where a poll takes no time of
-/// its own. Real runs measure, and so do nothing here. Outside a core it has no effect.
+/// Charges CPU time to the poll of the running task in the simulation, where a poll takes no time
+/// of its own. Real runs measure, and so do nothing here. Outside a core it has no effect.
 pub fn charge(cost_ns: u64) {
     with_current(|core| core.charged.set(core.charged.get().saturating_add(cost_ns)));
 }

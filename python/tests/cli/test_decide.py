@@ -28,7 +28,7 @@ def tables(*arguments: str) -> list[list[dict[str, Any]]]:
 
 
 def test_optimize_prints_a_bill_that_adds_up() -> None:
-    bill, work, needs = tables("optimize", "epyc")
+    bill, work, _, needs = tables("optimize", "epyc")
     assert bill[-1]["cost_usd"] == sum(row["cost_usd"] for row in bill[:-1])
     assert {row["workload"] for row in work} == {"count", "page-rank"}
     for kernel in ("count", "page-rank"):

@@ -1,24 +1,12 @@
-//! Compute threads of simulated cores: one a core, which has the CPU time that the core's loop leaves.
+//! Compute threads of simulated cores: one a core, which has the CPU time that the loop leaves.
 
-use super::state::{Event, Life, State, Trace};
+use super::state::{Event, Life, State, Stepping, Trace};
 use crate::class::Class;
 use crate::compute_thread::ErasedJob;
 
 /// Longest time for which a core's loop keeps the compute thread from the CPU, ns. A real one that
 /// starves gets normal priority after a window of this length.
 const STARVED_NS: u64 = 50_000_000;
-
-/// A step of the compute thread that takes its time.
-pub(super) struct Stepping {
-    pub(super) at: Life,
-    pub(super) class: Class,
-    pub(super) job: Box<dyn ErasedJob>,
-    pub(super) more: bool,
-    /// Time that the core's loop had taken when the step's remaining time was last counted, ns.
-    loop_ns: u64,
-    /// Latest end of the step, ns: a compute thread that starves gets normal priority.
-    latest_ns: u64,
-}
 
 impl State {
     /// Queues a job; an idle compute thread takes it at once.

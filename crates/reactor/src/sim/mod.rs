@@ -34,9 +34,8 @@ use crate::current::Entered;
 use crate::instant::{Instant, nanos};
 use crate::mailbox::Shared;
 use backend::SimBackend;
-use compute::Stepping;
 pub use config::WorldConfig;
-use state::{Event, Life, Machine, State, Trace};
+use state::{Event, Life, Machine, State, Stepping, Trace};
 
 /// Identifies a machine of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

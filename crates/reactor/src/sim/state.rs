@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use super::WorldConfig;
-use super::compute::Stepping;
 use super::sockets::{NetEvent, Network, Partitions};
 use super::turn::Turn;
-use crate::compute_thread::JobQueue;
+use crate::class::Class;
+use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
 use crate::ready::Ready;
 
@@ -36,6 +36,18 @@ pub(crate) enum Event {
     ComputeTurn(Life),
     /// The cost of a step has passed, unless the core's loop took the CPU meanwhile.
     ComputeStepped(Stepping),
+}
+
+/// A step of the compute thread that takes its time.
+pub(super) struct Stepping {
+    pub(super) at: Life,
+    pub(super) class: Class,
+    pub(super) job: Box<dyn ErasedJob>,
+    pub(super) more: bool,
+    /// Time that the core's loop had taken when the step's remaining time was last counted, ns.
+    pub(super) loop_ns: u64,
+    /// Latest end of the step, ns: a compute thread that starves gets normal priority.
+    pub(super) latest_ns: u64,
 }
 
 /// A pending event. The greatest one is the next: by time, then by order of scheduling.

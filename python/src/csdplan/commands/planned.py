@@ -123,8 +123,9 @@ def plan(
     """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
 
     Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
-    Returns the sheets ``bill``, ``work``, ``requirements``, ``alternatives``, ``certainty`` and
-    ``prices``, or ``shortfalls`` if nothing can be bought; fact ``answer`` is one paragraph.
+    Returns the sheets ``bill``, ``work``, ``topology``, ``requirements``, ``alternatives``,
+    ``certainty`` and ``prices``, or ``shortfalls`` if nothing can be bought; fact ``answer`` is one
+    paragraph.
     """
     given = {
         "store": store,
@@ -173,6 +174,7 @@ def plan(
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
+        "topology": purchase.topology(asked.request, best),
         "requirements": purchase.requirements(best),
         "alternatives": planned.alternatives(best, question_asked.others(best), titles),
         "certainty": planned.certainty(best, spread, asked.assumed, chosen.prices),

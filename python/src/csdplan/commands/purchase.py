@@ -35,9 +35,9 @@ def optimize(
 ) -> Tables:
     """Find the cheapest purchase that does what a request asks.
 
-    Returns the sheets ``bill``, ``work``, ``requirements`` and, if asked for, ``front`` and
-    ``by_kind``; or ``shortfalls`` in place of the first four if no purchase does it. The figure is
-    that of the front.
+    Returns the sheets ``bill``, ``work``, ``topology``, ``requirements`` and, if asked for,
+    ``front`` and ``by_kind``; or ``shortfalls`` in place of the first five if no purchase does it.
+    The figure is that of the front.
 
     Raises
     ------
@@ -57,6 +57,7 @@ def optimize(
         sheets = {
             "bill": purchase.bill(asked, plan),
             "work": purchase.work(plan),
+            "topology": purchase.topology(asked, plan),
             "requirements": purchase.requirements(plan),
         }
         if front:

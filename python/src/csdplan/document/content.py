@@ -20,7 +20,7 @@ from csdplan.result.break_even import BepResult, SystemResult, bep
 from csdplan.result.confidence import QUANTILES, UncertaintyResult, uncertain, uncertainty
 from csdplan.result.costs import Comparison, compared, purchase_sheet, tco
 from csdplan.result.planned import Planned
-from csdplan.result.purchase import bill, requirements, shortfall_sheet, work
+from csdplan.result.purchase import bill, requirements, shortfall_sheet, topology, work
 from csdplan.result.sheet import Sheet, sheet_of
 from csdplan.result.sheets import MISSES, closed_form_text, times_sheet
 from csdplan.result.sweeps import Setting, needed, surface
@@ -263,7 +263,8 @@ def _purchase(request: Request) -> list[str]:
     plan = optimize(request)
     if plan is None:
         return [table(shortfall_sheet(shortfalls(request)))]
-    return [table(found) for found in (bill(request, plan), work(plan), requirements(plan))]
+    sheets = (bill(request, plan), work(plan), topology(request, plan), requirements(plan))
+    return [table(found) for found in sheets]
 
 
 def _basis(question: Question, system: SystemResult) -> list[str]:

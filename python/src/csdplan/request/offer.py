@@ -200,6 +200,8 @@ def _cpu(part: Part, chassis: Part, catalogue: Catalogue) -> Cpu:
         idle_W=chassis.value("idle_W"),
         core_W=(part.value("tdp_W") or 0.0) / cores,
         rack_units=chassis.value("rack_units") or 0.0,
+        bay_Bps=_BAY_LANES * lane_Bps,
+        card_Bps=_NETWORK_LANES * lane_Bps,
     )
 
 

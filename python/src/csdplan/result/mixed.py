@@ -15,6 +15,8 @@ from csdplan.solve.purchase import Cpu, Demand, DriveKind
 #: Capacity of a drive for questions of even placement, which do not depend on it.
 _ANY_CAPACITY = 1.0
 
+#: Busy shares above this are those of what never waits.
+_FULL = 1.0 - 1e-6
 COLUMNS = ("ssds", "csds", "throughput_Bps", "host_busy", "drives_busy", "together")
 
 
@@ -77,12 +79,15 @@ def mix(
     csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps, media_Bps=media_Bps)
     rows: list[tuple[Value, ...]] = []
     parts: list[tuple[Value, ...]] = []
+    idle: list[int] = []
     for count in csds:
         if not 0 <= count <= drives:
             raise ModelError("csds", count, f"from 0 to the {drives} devices there are")
         devices = [(ssd, drives - count), (csd, count)]
         found = split(cpu, devices, demands, placement=placement, overlap=overlap)
         rows.append(_row(drives - count, count, found))
+        if max(found.host_busy, found.drive_busy.get("csd", 1.0)) < _FULL:
+            idle.append(count)
         parts += [
             (count, name, found.by_host[name], found.by_drives[name]) for name in found.by_host
         ]
@@ -91,7 +96,18 @@ def mix(
     note = f"Host({cores}), k_limit {effective:.4g}, data placed: {Placement(placement).value}"
     return (
         sheet_of(title, COLUMNS, rows, note),
-        sheet_of("Who computes", ("csds", "workload", "by_host", "by_drives"), parts),
+        sheet_of("Who computes", ("csds", "workload", "by_host", "by_drives"), parts, _many(idle)),
+    )
+
+
+def _many(idle: Sequence[int]) -> str:
+    """Say where neither host nor drives are busy, so that other splits are as fast."""
+    if not idle:
+        return ""
+    listed = ", ".join(str(count) for count in idle)
+    return (
+        f"with {listed} csds media and ports are the limit, and neither the host nor the drives "
+        "that compute: the split shown is one of many that are as fast"
     )
 
 

@@ -57,6 +57,47 @@ def work(plan: Plan) -> Sheet:
     return sheet_of("Who does what", ("workload", "by", "where", "rate_Bps", "share"), rows)
 
 
+def topology(request: Request, plan: Plan) -> Sheet:
+    """Return what is in which host, and what crosses each drive's port and each card."""
+    rows: list[tuple[Value, ...]] = []
+    first = 1
+    for one in plan.placed:
+        last = first + one.hosts - 1
+        where = (
+            "network" if not one.hosts else f"{first}" if last == first else f"{first} to {last}"
+        )
+        if one.hosts:
+            done = sum(share.rate_Bps for share in one.shares if not share.in_drive)
+            rows.append((where, "host", one.name, 1, "", done, None, None, None))
+        bay = 1
+        for held in one.drives:
+            port = (
+                "port of a switch"
+                if not one.hosts
+                else "bay " + _numbers(bay, bay + held.count - 1)
+            )
+            bay += held.count
+            rates = (held.inside_Bps, held.read_Bps, held.returned_Bps, held.written_Bps)
+            rows.append((where, "drive", held.name, held.count, port, *rates))
+        for name, count in one.cards.items():
+            port = "slot, and port of a switch"
+            rows.append(
+                (where, "network card", name, count, port, None, one.network_Bps, None, None)
+            )
+        first = last + 1
+    for part in request.network:
+        if part.ports and (count := plan.network.get(part.name, 0)):
+            row = ("network", "switch", part.name, count, f"{part.ports} ports each")
+            rows.append((*row, None, None, None, None))
+    columns = ("host", "what", "name", "count", "port", "computes_Bps", "read_Bps")
+    note = (
+        "count: in each of these hosts; rates: of each. A host computes what is read from its own "
+        "drives and over its own card; read, returned and written bytes share a drive's port"
+    )
+    more = ("returned_Bps", "written_Bps")
+    return sheet_of("What is in which host", (*columns, *more), rows, note)
+
+
 def requirements(plan: Plan) -> Sheet:
     """Return the level reached of each requirement, and the requirements that cost money."""
     rows = []
@@ -120,6 +161,10 @@ def _unit(requirement: str) -> tuple[float, str]:
         "rack": (1.0, "U"),
     }
     return units.get(requirement, (1e9, "GB/s"))
+
+
+def _numbers(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _list(counts: dict[str, int]) -> str:

@@ -93,7 +93,7 @@ def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
 
 @dataclass(frozen=True)
 class _Flow:
-    """What fits into a time, for each host [bytes].
+    """Bytes that fit into a time, for each host [bytes].
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class _Flow:
 
     @property
     def fits(self) -> BoolArray:
-        """Whether each host is done by itself."""
+        """Return, for each host, True if it is done by itself."""
         return np.asarray((self.left <= 0) & (self.unread <= 0))
 
 
@@ -159,8 +159,7 @@ def _unread(fleet: Fleet, time_s: FloatArray, own: FloatArray) -> FloatArray:
         if ratio:
             over_port = over_port + drives * ratio * own.max(axis=1)
     # Drives that a port holds up fill it to the last byte, or to one that was rounded.
-    held: FloatArray = np.maximum(over_media, over_port - _FULL * fleet.host_bytes)
-    return held
+    return np.asarray(np.maximum(over_media, over_port - _FULL * fleet.host_bytes))
 
 
 def _inside(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray]:

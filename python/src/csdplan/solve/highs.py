@@ -44,6 +44,8 @@ class Answer:
         One for each variable.
     bound : float
         No solution has a smaller objective.
+    value : float
+        The objective.
     nodes : int
         Nodes of the branch-and-bound tree that were solved.
     """
@@ -52,10 +54,13 @@ class Answer:
     values: FloatArray
     bound: float
     nodes: int
+    value: float = np.inf
 
 
-def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
-    """Minimize `objective` over a program.
+def minimize(
+    built: Program, objective: dict[int, float], time_limit_s: float, nodes: int | None = None
+) -> Answer:
+    """Minimize `objective` over a program, in `nodes` nodes of the tree at most if given.
 
     Raises
     ------
@@ -64,17 +69,22 @@ def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -
     """
     from scipy.optimize import milp  # noqa: PLC0415 - slow to import
 
-    options = {"mip_rel_gap": GAP, "time_limit": time_limit_s}
+    options: dict[str, float] = {"mip_rel_gap": GAP, "time_limit": time_limit_s}
+    if nodes is not None:
+        options["node_limit"] = nodes
     with _quiet():
         result = milp(**matrices(built, objective), options=options)
     if result.status == _INFEASIBLE:
         return Answer(Status.INFEASIBLE, np.empty(0), np.inf, 0)
+    if result.x is None and nodes is not None:
+        return Answer(Status.STOPPED, np.empty(0), -np.inf, nodes)
     if result.x is None:
         raise ModelError("time_limit_s", time_limit_s, "more time: nothing was found in it")
-    assert result.status in {_OPTIMAL, _LIMIT}, f"no such program is unbounded: {result.message}"
+    stopped = nodes is not None or result.status == _LIMIT
+    assert stopped or result.status == _OPTIMAL, f"no such program is unbounded: {result.message}"
     status = Status.OPTIMAL if result.status == _OPTIMAL else Status.STOPPED
     values, bound = np.asarray(result.x), float(result.mip_dual_bound)
-    return Answer(status, values, bound, int(result.mip_node_count))
+    return Answer(status, values, bound, int(result.mip_node_count), float(result.fun))
 
 
 def shadow_prices(built: Program) -> dict[str, float]:

@@ -8,14 +8,18 @@ capacity is needed anyway. All are solved to optimality by HiGHS, or say that th
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from csdplan.errors import ModelError
-from csdplan.solve.highs import Answer, Status, minimize, shadow_prices
+from csdplan.solve.found import plan_of
+from csdplan.solve.highs import Status, shadow_prices
+from csdplan.solve.place import solve
 from csdplan.solve.plans import Plan, Requirement, Share, Shortfall, Verdict
-from csdplan.solve.program import GB, TB, Program, Row, program
+from csdplan.solve.program import GB, TB, Program, Row
 from csdplan.solve.purchase import Request
+from csdplan.solve.rows import program
 
 __all__ = [
     "LESS",
@@ -59,15 +63,15 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     ModelError
         If the time ran out before any purchase was found.
     """
-    built = program(request)
-    _fix_scale(built, 1.0)
-    answer = minimize(built, built.cost_usd, time_limit_s)
+    built, answer = solve(request, _cheapest, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
-    plan = _plan(built, answer)
+    plan = plan_of(built, answer)
     if not explain:
         return plan
-    prices = shadow_prices(built)
+    divisible = program(request)
+    _cheapest(divisible)
+    prices = shadow_prices(divisible)
     return replace(plan, requirements=tuple(_requirements(built, plan, prices)))
 
 
@@ -123,13 +127,12 @@ def pareto(request: Request, points: int = 8, *, time_limit_s: float = 20.0) -> 
     most = _most(request, None, time_limit_s)
     found: list[Plan] = []
     for step in range(1, points + 1):
-        built = program(request)
         # A hair below the most, so that rounding does not make the last point infeasible.
-        _fix_scale(built, most.scale * step / points * (1 - 1e-7))
-        answer = minimize(built, built.cost_usd, time_limit_s)
+        scale = most.scale * step / points * (1 - 1e-7)
+        built, answer = solve(request, partial(_cheapest, scale=scale), time_limit_s)
         if answer.status is Status.INFEASIBLE:
             continue
-        cheapest = _plan(built, answer)
+        cheapest = plan_of(built, answer)
         # The same money may buy more than was asked for: only then is the plan on the front.
         plan = _most(request, cheapest.cost_usd, time_limit_s)
         if not found or plan.scale > found[-1].scale * (1 + 1e-6):
@@ -154,83 +157,29 @@ def fixed_capacity(
     return (*found, ("any mix", mix))
 
 
-def _fix_scale(built: Program, scale: float) -> None:
+def _cheapest(built: Program, scale: float = 1.0) -> dict[int, float]:
+    """Fix the throughput, and return the cost."""
     built.upper[built.scale] = np.inf
-    built.rows.append(Row("scale", {built.scale: 1.0}, scale, scale))
+    built.require("scale", {built.scale: 1.0}, scale, scale)
+    return built.cost_usd
 
 
 def _most(request: Request, budget_usd: float | None, time_limit_s: float) -> Plan:
     """Return the purchase with most throughput, for at most `budget_usd`."""
-    built = program(request)
-    built.upper[built.scale] = np.inf
-    if budget_usd is not None:
-        # A hair more than the cost found, which is a rounded sum.
-        built.require("cost", built.cost_usd, -np.inf, budget_usd * (1 + 1e-9) + 1e-6)
-    # Among equally fast purchases the cheapest: its weight is too small to cost throughput.
-    scaled = {v: 1e-9 * cost for v, cost in built.cost_usd.items()}
-    answer = minimize(built, {**scaled, built.scale: -1.0}, time_limit_s)
+
+    def fastest(built: Program) -> dict[int, float]:
+        built.upper[built.scale] = np.inf
+        if budget_usd is not None:
+            # A hair more than the cost found, which is a rounded sum.
+            built.at_most("cost", built.cost_usd, budget_usd * (1 + 1e-9) + 1e-6)
+        # Among equally fast purchases the cheapest: its weight is too small to cost throughput.
+        scaled = {v: 1e-9 * cost for v, cost in built.cost_usd.items()}
+        return {**scaled, built.scale: -1.0}
+
+    built, answer = solve(request, fastest, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         raise ModelError("request", "infeasible", "limits within which anything can be bought")
-    return _plan(built, answer)
-
-
-def _plan(built: Program, answer: Answer) -> Plan:
-    request, values = built.request, answer.values
-    drives = {
-        kind.name: round(values[v])
-        for kind, v in zip(request.drives, built.drive, strict=True)
-        if round(values[v])
-    }
-    hosts: dict[str, int] = {}
-    for mode, v in zip(built.modes, built.host, strict=True):
-        name = request.cpus[mode.cpu].name
-        if round(values[v]):
-            hosts[name] = hosts.get(name, 0) + round(values[v])
-    price = sum(kind.price_usd * drives.get(kind.name, 0) for kind in request.drives)
-    price += sum(cpu.price_usd * hosts.get(cpu.name, 0) for cpu in request.cpus)
-    network = {
-        part.name: round(values[v])
-        for part, v in zip(request.network, built.network, strict=True)
-        if round(values[v])
-    }
-    price += sum(part.price_usd * network.get(part.name, 0) for part in request.network)
-    known = all(cpu.full_W is not None for cpu in request.cpus if cpu.name in hosts)
-    known &= all(kind.active_W is not None for kind in request.drives if kind.name in drives)
-    known &= all(part.active_W is not None for part in request.network if part.name in network)
-    power_W = sum(w * round(values[v]) for v, w in built.power_W.items()) if known else None
-    energy = sum(
-        (built.cost_usd[v] - built.price_usd[v]) * round(values[v]) for v in built.cost_usd
-    )
-    optimal = answer.status is Status.OPTIMAL
-    return Plan(
-        verdict=Verdict.OPTIMAL if optimal else Verdict.STOPPED,
-        hosts=hosts,
-        drives=drives,
-        price_usd=price,
-        energy_usd=energy,
-        cost_usd=price + energy,
-        bound_usd=price + energy if optimal else min(answer.bound, price + energy),
-        power_W=power_W,
-        capacity_bytes=sum(k.capacity_bytes * drives.get(k.name, 0) for k in request.drives),
-        scale=float(values[built.scale]),
-        shares=_shares(built, answer),
-        network=network,
-        nodes=answer.nodes,
-    )
-
-
-def _shares(built: Program, answer: Answer) -> tuple[Share, ...]:
-    request = built.request
-    rates: dict[tuple[str, str, bool], float] = {}
-    for (i, j), v in built.computed.items():
-        key = (request.demands[i].name, request.cpus[built.modes[j].cpu].name, False)
-        rates[key] = rates.get(key, 0.0) + float(answer.values[v]) * GB
-    for (i, k), v in built.inside.items():
-        rates[request.demands[i].name, request.drives[k].name, True] = float(answer.values[v]) * GB
-    least = {demand.name: 1e-6 * demand.required_Bps for demand in request.demands}
-    kept = [Share(*key, rate) for key, rate in rates.items() if rate > least[key[0]]]
-    order = {demand.name: index for index, demand in enumerate(request.demands)}
-    return tuple(sorted(kept, key=lambda share: (order[share.workload], -share.rate_Bps)))
+    return plan_of(built, answer)
 
 
 def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[Requirement]:
@@ -295,31 +244,49 @@ def _required(request: Request, name: str) -> float:
 
 def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[str, float] | None:
     """Return the least relative changes of `names` that make the request feasible, if any do."""
-    built = program(request)
-    _fix_scale(built, 1.0)
     slack: dict[str, int] = {}
-    for name in names:
-        lowers = name not in _AT_MOST
-        slack[name] = built.variable(1.0 if lowers else np.inf)
-    if "hosts" in names:
-        for variable in (*built.drive, *built.host, *built.network):
-            built.upper[variable] *= _HOSTS_MORE
-    for index, row in enumerate(built.rows):
-        if row.name not in slack:
-            continue
-        amount = _required(request, row.name)
-        rate = row.name.startswith("throughput") or row.name == "writes"
-        change = amount / GB if rate else amount
-        change = amount / TB if row.name == "capacity" else change
-        sign = -1.0 if row.name in _AT_MOST else 1.0
-        terms = {**row.terms, slack[row.name]: sign * change}
-        built.rows[index] = Row(row.name, terms, row.lower, row.upper)
-    # Cost breaks ties among equally small changes, at a weight too small to alter them.
-    cost = sum(built.cost_usd.values()) or 1.0
-    objective = {v: 1e-7 * price / cost for v, price in built.cost_usd.items()}
-    objective |= dict.fromkeys(slack.values(), 1.0)
-    answer = minimize(built, objective, time_limit_s)
+
+    def least(built: Program) -> dict[int, float]:
+        _cheapest(built)
+        for name in names:
+            slack[name] = built.variable(1.0 if name not in _AT_MOST else np.inf)
+        if "hosts" in names:
+            _widen(built)
+        for index, row in enumerate(built.rows):
+            if row.name in slack:
+                built.rows[index] = _slackened(request, row, slack[row.name])
+        # Cost breaks ties among equally small changes, at a weight too small to alter them.
+        cost = sum(built.cost_usd.values()) or 1.0
+        objective = {v: 1e-7 * price / cost for v, price in built.cost_usd.items()}
+        return objective | dict.fromkeys(slack.values(), 1.0)
+
+    _, answer = solve(request, least, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     found = {name: float(answer.values[v]) for name, v in slack.items()}
     return {name: change if change > _CHANGED else 0.0 for name, change in found.items()}
+
+
+def _widen(built: Program) -> None:
+    """Let more be bought, where hosts are taken together."""
+    if all(group.size for group in built.groups):
+        return
+    single = {
+        v for mode, v in zip(built.modes, built.host, strict=True) if built.groups[mode.group].size
+    }
+    for table in (built.drive, built.card):
+        single |= {v for (_, g), v in table.items() if built.groups[g].size}
+    for variable, whole in enumerate(built.whole):
+        if whole and variable not in single:
+            built.upper[variable] *= _HOSTS_MORE
+
+
+def _slackened(request: Request, row: Row, slack: int) -> Row:
+    """Return a row that gives way by the share `slack` of what it requires."""
+    change = _required(request, row.name)
+    if row.name == "capacity":
+        change /= TB
+    elif row.name.startswith("throughput") or row.name == "writes":
+        change /= GB
+    sign = -1.0 if row.name in _AT_MOST else 1.0
+    return Row(row.name, {**row.terms, slack: sign * change}, row.lower, row.upper)

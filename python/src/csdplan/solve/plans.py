@@ -37,6 +37,56 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Held:
+    """Drives of one kind that equal hosts hold, or that stand in boxes on the network.
+
+    Attributes
+    ----------
+    name : str
+        The kind.
+    count : int
+        Drives of each host, or boxes in all.
+    read_Bps, inside_Bps, returned_Bps, written_Bps : float
+        Bytes per second that hosts read from one, that it processes, sends back and stores.
+    """
+
+    name: str
+    count: int
+    read_Bps: float = 0.0
+    inside_Bps: float = 0.0
+    returned_Bps: float = 0.0
+    written_Bps: float = 0.0
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Equal hosts: what each of them holds, reads and does.
+
+    Attributes
+    ----------
+    name : str
+        The CPU; empty for boxes on the network.
+    hosts : int
+        Hosts that are so; 0 for boxes.
+    drives : tuple of Held
+        Drives in the slots of each.
+    cards : dict
+        Network cards in each, by name.
+    network_Bps : float
+        Bytes per second that cross the cards of each.
+    shares : tuple of Share
+        Work that each does, on its cores and in its drives.
+    """
+
+    name: str
+    hosts: int
+    drives: tuple[Held, ...]
+    cards: dict[str, int]
+    network_Bps: float
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
 class Requirement:
     """Level reached of one requirement.
 
@@ -66,7 +116,8 @@ class Plan:
     Attributes
     ----------
     verdict : Verdict
-        ``optimal``, or ``stopped`` by the time limit with the best found so far.
+        ``optimal``, or ``stopped``: the best found, in the time there was or among the ways to
+        fill hosts that were tried; `bound_usd` is what a better one could cost.
     hosts, drives : dict
         Number bought of each, by name; without those that are not bought.
     price_usd, energy_usd, cost_usd : float
@@ -87,6 +138,8 @@ class Plan:
         Number bought of network cards and switches, by name.
     nodes : int
         Nodes of the branch-and-bound tree that the solver needed.
+    placed : tuple of Placed
+        Which drive and which card is in which host, and what each does.
     """
 
     verdict: Verdict
@@ -103,6 +156,7 @@ class Plan:
     requirements: tuple[Requirement, ...] = ()
     network: dict[str, int] = field(default_factory=dict)
     nodes: int = 0
+    placed: tuple[Placed, ...] = ()
 
     @property
     def bought(self) -> dict[str, int]:

@@ -35,6 +35,8 @@ class Cpu:
         Power at rest without drives, and what one working core adds [W].
     rack_units : float
         Height in a rack [U].
+    bay_Bps, card_Bps : float
+        Bytes per second of the lanes of one drive bay, and of a card's slot.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Cpu:
     idle_W: float | None = None
     core_W: float | None = None
     rack_units: float = 0.0
+    bay_Bps: float = float("inf")
+    card_Bps: float = float("inf")
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -159,6 +163,10 @@ class NetworkPart:
         positive(f"link_Bps of {self.name}", self.link_Bps)
         not_negative(f"ports of {self.name}", self.ports)
         _watts_and_price(self.name, self.price_usd, self.active_W)
+
+    def average_W(self, busy: float) -> float:
+        """Return the power, at rest as at work [W]; 0 if unknown."""
+        return self.active_W or 0.0
 
 
 @dataclass(frozen=True)
@@ -320,6 +328,11 @@ def media_Bps(kind: DriveKind, demands: Sequence[Demand]) -> float:
         if kind.name in demand.drive_s_per_byte
     ]
     return max([kind.read_Bps, *inside])
+
+
+def port_Bps(kind: DriveKind, cpu: Cpu) -> float:
+    """Return the bytes per second of a drive's port in a bay of a host."""
+    return min(kind.read_Bps, cpu.bay_Bps)
 
 
 def _watts_and_price(name: str, price_usd: float, *watts: float | None) -> None:
