@@ -3,7 +3,7 @@
 //!
 //! Like [`crate::floor`], it takes every `command` bytes as one operation, answers with `answer`
 //! bytes, and never sleeps. It keeps the first bytes of a command only, so a long one is not
-//! copied. Each connection in turn gets [`TURN_BYTES`] of its answers, or as much as it takes: a
+//! copied. Each connection in turn gets at most 128 KiB of its answers, or as much as it takes: a
 //! short answer does not wait for another connection's long ones.
 
 use std::collections::VecDeque;

@@ -15,8 +15,8 @@ unknowns. The speeds are the multiples of each kind's read speed up to what the 
 an array of one kind loses nothing; B_j <= the true speed in every case, so a purchase found does
 what it says.
 
-A drive has one medium, which its own computing, reads of hosts and writes share. What crosses its
-port, reads, results and writes, shares that; and all of it crosses the host, or its card.
+A drive has one medium, which its own computing, reads of hosts and writes share. Reads, results and
+writes share its port, and all of them cross the host, or its card.
 
 Rates are in GB/s, capacity in TB, so that the solver's tolerances mean something.
 """
