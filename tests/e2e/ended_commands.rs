@@ -22,9 +22,21 @@ fn is_connected(pid: u64) -> bool {
     names.filter(|name| name.to_string_lossy().starts_with("socket:")).count() > 2
 }
 
+/// Returns true if this process ignores a signal, and so do the commands that it starts: a shell
+/// starts commands in the background so.
+fn is_ignored(signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1
+}
+
 #[test]
 fn a_characterization_leaves_neither_its_drive_nor_a_file() {
     for ended_by in [Signal::TERM, Signal::INT, Signal::HUP, Signal::KILL] {
+        if is_ignored(ended_by) {
+            eprintln!("SKIPPED: {ended_by:?} is ignored here");
+            continue;
+        }
         let folder = Array::without_drives();
         fs::create_dir(folder.path("scratch")).unwrap();
         let long = "characterize --kernels count --size 64M --repeat 500 --dir scratch -o p.toml";
