@@ -8,7 +8,7 @@ from served import Failed, Served, value
 
 SOURCE = Path(__file__).with_name("once.c")
 ROUNDS = 12
-# What fails, and how.
+# The access that fails, and its error.
 FAULTS = [
     ("write", errno.EIO),
     ("write", errno.ENOSPC),
@@ -41,7 +41,7 @@ def fails_once(csd: Path, call: str, error: int) -> None:
                 if trigger.exists():
                     raise Failed(f"no {call} failed")
                 if call == "sync":
-                    # What was written before it may be lost: the medium is read-only until then.
+                    # Earlier writes may be lost: the medium is read-only until the next start.
                     drive.stop()
                     drive.start()
                 if refused and (said := drive.put(key, content)):

@@ -130,7 +130,7 @@ def fleet_of(system: System, job: Job) -> Fleet:
     serial = job.overlap is Overlap.SERIAL
     fetched_s = fetch_s + compute_s if serial else np.maximum(fetch_s, compute_s)
     fetched = 1.0 / (fetched_s + results_s)
-    # What comes from other hosts passes their switch and two links to the network.
+    # Data from other hosts crosses their switch and two links to the network.
     over_network = replace(node, uplink_Bps=min(node.uplink_Bps, node.nic_Bps))
     return Fleet(
         work_bytes=shares(drives, job.skew, job.seed).reshape(shape) * job.total_bytes,
