@@ -1,18 +1,19 @@
 //! Hosts that make work long by its number: each list or record is short, and there are many. A
 //! pass of the scrub ends all the same, and no core works long between two yields.
 
-use std::net::SocketAddr;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
-use csd_initiator::{Address, Controller, Kv, Options};
+use csd_initiator::Kv;
 use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{List, Piece, list_key};
-use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
-use csd_reactor::Buffer;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
+use csd_reactor::sleep;
 
-use crate::lives::{keys_in, together};
-use crate::longest_poll::{Lane, MEDIUM_BYTES, store};
-use crate::{DRIVE, NQN};
+use crate::LIMIT;
+use crate::lives::{Lives, SMALL, keys_of, store as store_in, together};
+use crate::longest_poll::{Lane, MEDIUM_BYTES, WORK_MAX, store};
 
 const PAGE_BYTES: u32 = 1 << 20;
 /// Bytes that each list covers: most of the blocks.
@@ -55,23 +56,26 @@ fn many_page_lists_of_the_same_blocks_make_no_pass_endless() {
     met.expect("the list that differs is met");
 }
 
-/// Short records of many connections, which one group commit copies.
+/// Short records that many tasks store at once: one group commit copies them.
 #[test]
 fn a_group_of_short_records_is_copied_in_short_turns() {
-    let lane = Lane::new(1 << 30);
-    lane.step("short records", |_| async move {
-        let address = Address::new(SocketAddr::from((DRIVE, 4420)), NQN);
-        let mut keys = keys_in(NSID_KV.try_into().unwrap(), 3);
-        let mut stores = Vec::new();
-        for _ in 0..8 {
-            let controller = Controller::connect(&address, &Options::default()).await.unwrap();
-            for key in keys.by_ref().take(120) {
-                let kv = Kv::open(&controller, NSID_KV).unwrap();
-                stores.push(async move {
-                    kv.store(&key, vec![Buffer::zeroed(8_000)], 0).await.unwrap();
-                });
-            }
-        }
-        together(stores).await;
+    let mut lives = Lives::new(3, 1, SMALL);
+    let is_started = Rc::new(Cell::new(false));
+    let started = Rc::clone(&is_started);
+    let stored = lives.begin(move |core| async move {
+        started.set(true);
+        sleep(Duration::from_secs(1)).await;
+        let stores = keys_of(3).take(960).map(|key| {
+            let core = Rc::clone(&core);
+            async move { store_in(&core, key, &[7; 8_000]).await.expect("stored") }
+        });
+        together(stores.collect::<Vec<_>>()).await;
     });
+    lives.world.run_until(|_| is_started.get(), LIMIT).expect("it starts");
+    // Formatting and starting serve no host yet.
+    let _started = lives.longest_poll();
+    assert_eq!(lives.end(&stored), Ok(()));
+    let work = lives.longest_poll();
+    println!("longest poll, a group of short records: {work} units");
+    assert!(work <= WORK_MAX, "{work} units of work between two yields");
 }

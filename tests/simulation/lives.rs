@@ -94,6 +94,11 @@ impl Lives {
         self.formatted = false;
     }
 
+    /// Returns the most work between two yields since the last call.
+    pub fn longest_poll(&self) -> u64 {
+        self.world.longest_poll(self.machine)
+    }
+
     pub fn draw(&self, below: u64) -> u64 {
         self.world.random_u64() % below
     }

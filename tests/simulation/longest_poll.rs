@@ -37,7 +37,7 @@ use crate::blocks::submit;
 use crate::{DRIVE, HOST, LIMIT, NQN};
 
 /// Most units of work between two yields: about a megabyte copied once, or 0.1 ms.
-const WORK_MAX: u64 = 5 << 18;
+pub(crate) const WORK_MAX: u64 = 5 << 18;
 pub(crate) const MEDIUM_BYTES: u64 = 3 << 30;
 const SPLIT: Split = Split { kv_percent: 97, reserve_percent: 5, block_bytes: 4096 };
 /// Longest step of the host, in virtual time.

@@ -36,6 +36,7 @@ mod longest_poll;
 mod loss;
 mod marked;
 mod memory;
+mod misplaced;
 mod mistaken;
 mod model;
 mod once;

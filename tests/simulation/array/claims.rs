@@ -7,7 +7,7 @@ use std::rc::Rc;
 use csd_nvme::kv::{STORE_IF_ABSENT, STORE_IF_NEWER};
 use csd_reactor::Buffer;
 use csd_store::array::{Array, GUARDED};
-use csd_store::catalogue::{Entry, claim_key, key};
+use csd_store::catalogue::{Entry, accept, claim_key, key};
 use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 use csd_store::scrub;
@@ -16,6 +16,7 @@ use super::Lane;
 use super::at_rest;
 use super::history::{Content, Told};
 use super::host::{self, name_of};
+use super::pace::ask;
 
 /// A put without parity.
 const UNPROTECTED: Content = 2;
@@ -104,5 +105,45 @@ fn a_scrub_gives_no_epoch_of_damaged_claims_to_another_writer() {
     lane.world.heal(lane.hosts[0], lane.drives[0].machine);
     lane.ask(|array| async move { scrub::names(&array, &[], true).await }).expect("mends");
     lane.ask(|array| async move { object::remove(&array, &name_of(0)).await }).expect("removes");
+    assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
+}
+
+/// Two writers were cut off with half of the claims of an epoch each, of which one rots: either
+/// may have won, and no drive can tell. A user decides.
+#[test]
+fn an_epoch_whose_winner_a_damaged_claim_hides_is_passed_if_a_user_says_so() {
+    let lane = with_object();
+    ask(&lane, 0, async |array| {
+        let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
+        let claim = claim_key(&entry.name, entry.epoch + 1);
+        let of =
+            |writer: u8| Entry { epoch: entry.epoch + 1, writer: [writer; 16], ..entry.clone() };
+        let values = [1, 1, 1, 2, 2].map(|writer| of(writer).encode());
+        for (drive, value) in array.voters().iter().zip(values.into_iter().chain([vec![7; 40]])) {
+            let stored = drive.objects.store(&claim, vec![Buffer::from_slice(&value)], 0).await;
+            stored.expect("stores");
+        }
+        for _ in 0..2 {
+            let removed = object::remove(&array, &entry.name).await;
+            assert!(
+                matches!(&removed, Err(Error::Name(NameError::DamagedClaims { drives, .. }))
+                    if *drives == ["d5"]),
+                "{removed:?}"
+            );
+        }
+        let found = scrub::names(&array, &[], true).await.expect("reads");
+        assert!(found.trouble.iter().any(|why| why.contains("--accept-name")), "{found:?}");
+        assert_eq!(object::lookup(&array, &entry.name).await.expect("is read"), entry);
+        let accepted = accept(&array, &key(&entry.name), &entry.name).await.expect("accepts");
+        assert!(accepted.epoch > entry.epoch + 1);
+        let found = scrub::names(&array, &[], true).await.expect("reads");
+        assert!(found.bad.iter().all(|bad| bad.repaired) && found.trouble.is_empty(), "{found:?}");
+        assert_eq!(scrub::names(&array, &[], false).await.expect("reads").bad, []);
+        assert!(
+            accept(&array, &key(&entry.name), &entry.name).await.is_err(),
+            "nothing is damaged"
+        );
+        object::remove(&array, &entry.name).await.expect("removes");
+    });
     assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
 }

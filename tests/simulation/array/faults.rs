@@ -71,6 +71,7 @@ impl Faults {
         self.by_drives = known.by_drives;
         self.listed = known.listed;
         self.rot.mended = known.mended;
+        self.rot.accepted = known.accepted;
     }
 
     /// Returns the number of the rarest kind, but for those that are rare.

@@ -43,6 +43,9 @@ pub struct Shared {
     /// Copies of names and records that they have mended, and mends that have not ended.
     pub mended: u64,
     pub mends_open: u64,
+    /// True if a mend has said that a user must decide, and the number of names so decided.
+    pub undecidable: bool,
+    pub accepted: u64,
     /// True when the hosts shall end.
     pub stopping: bool,
     /// By drive: the disk, and the number of the medium, a new one whenever it was emptied or put
@@ -188,6 +191,7 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
         return false;
     }
     if known.borrow().mending && !rot::mend(&array, &known).await {
+        rot::accept_undecidable(&array, &known).await;
         return false;
     }
     if repair::hides_nothing(guards) && !repair::all(&array, &known).await {

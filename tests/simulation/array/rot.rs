@@ -8,14 +8,17 @@
 
 use csd_nvme::kv::Key;
 use csd_store::array::{Array, GUARDED, Lives, Quorum, Roster};
-use csd_store::catalogue::{CLAIM_PREFIX, Entry, KEY_PREFIX};
+use csd_store::catalogue::{self, CLAIM_PREFIX, Entry, KEY_PREFIX};
 use csd_store::scrub::{self, Cause};
 
-use super::host::{Known, Shared};
+use super::host::{Known, Shared, name_of};
 use super::medium::AtRest;
-use super::{DRIVES, Lane};
+use super::{DRIVES, Lane, NAMES};
 
-/// Flipped bits by kind, and copies that hosts mended.
+/// Option that the message names if a user must decide.
+const ACCEPTS: &str = "--accept-name";
+
+/// Flipped bits by kind, copies that hosts mended, and names that a user had to accept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rot {
     pub entries: u64,
@@ -23,6 +26,7 @@ pub struct Rot {
     pub rosters: u64,
     pub lives: u64,
     pub mended: u64,
+    pub accepted: u64,
 }
 
 impl Rot {
@@ -32,6 +36,7 @@ impl Rot {
         self.rosters += other.rosters;
         self.lives += other.lives;
         self.mended += other.mended;
+        self.accepted += other.accepted;
     }
 
     /// Returns the number of the rarest kind. Claims last for a moment only.
@@ -159,11 +164,24 @@ pub async fn mend(array: &Array, known: &Known) -> bool {
     known.borrow_mut().mends_open += 1;
     let found = scrub::names(array, &[], true).await;
     let Ok(found) = found else { return false };
+    known.borrow_mut().undecidable |= found.trouble.iter().any(|why| why.contains(ACCEPTS));
     known.borrow_mut().mends_open -= 1;
     known.borrow_mut().mended += found.bad.iter().filter(|bad| bad.repaired).count() as u64;
     // A claim of an unknown name stays until the next writer of that name.
     found.trouble.is_empty()
         && found.bad.iter().all(|bad| bad.repaired || bad.cause == Cause::Claim)
+}
+
+/// Accepts what the drives hold of names of which a damaged claim hides the winner, as a user does
+/// who is told to. No other host is at work.
+pub async fn accept_undecidable(array: &Array, known: &Known) {
+    if std::mem::take(&mut known.borrow_mut().undecidable) {
+        for name in (0..NAMES).map(name_of) {
+            // The others have nothing to accept.
+            let accepted = catalogue::accept(array, &catalogue::key(&name), &name).await.is_ok();
+            known.borrow_mut().accepted += u64::from(accepted);
+        }
+    }
 }
 
 impl Shared {

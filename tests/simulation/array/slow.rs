@@ -7,7 +7,7 @@
 //! piece is called lost. If one is silent for longer, a command ends within a few timeouts; it may
 //! fail, and then names the drive's silence. No reader gets other bytes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -143,6 +143,45 @@ fn read_cut_off(lane: &Lane, object: u64) -> Result<(), String> {
     }
     lane.wait("the host", || !lane.world.is_running(lane.hosts[0]));
     told.take().expect("the host has ended").remove(0)
+}
+
+/// Reads an object of many stripes while one drive falls silent for good, and returns how long it
+/// took.
+fn read_beside_a_silent_drive(seed: u64) -> Duration {
+    let lane = Lane::new(seed, GUARDED);
+    lane.start_drives();
+    let bytes = vec![9; usize::try_from(CHUNK_BYTES).unwrap() * 400];
+    let (name, put) = ("long", bytes.clone());
+    ask(&lane, 0, async move |array| {
+        let options = PutOptions { on: On::Kv, chunk_bytes: Some(CHUNK_BYTES), ..options_of(name) };
+        put_bytes(&array, &options, put).await;
+    });
+    let begun = Rc::new(Cell::new(false));
+    let told = begin(&lane, 1, {
+        let begun = Rc::clone(&begun);
+        async move |_| {
+            let array = Array::connect_with(&plan(), &options(TIMEOUT), GUARDED).await;
+            let entry = object::lookup(&array, name).await.expect("it is there");
+            begun.set(true);
+            let since = now();
+            let (read, done) = read(&array, entry).await;
+            done.expect("one drive can be missed");
+            assert!(read == bytes, "other bytes");
+            since.elapsed()
+        }
+    });
+    lane.wait("the host", || begun.get());
+    lane.world.run_for(Duration::from_micros(lane.draw(0..500)));
+    lane.world.partition(lane.hosts[1], lane.drives[lane.draw_drive()].machine);
+    lane.wait("the host", || !lane.world.is_running(lane.hosts[1]));
+    told.take().expect("the host has ended")
+}
+
+#[test]
+fn a_drive_that_falls_silent_amid_a_read_holds_it_up_once() {
+    for took in seeds::each(seeds(), read_beside_a_silent_drive) {
+        assert!(took < TIMEOUT * 2, "{took:?}");
+    }
 }
 
 fn run(seed: u64) -> Counts {

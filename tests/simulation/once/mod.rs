@@ -312,8 +312,10 @@ fn a_setting_whose_page_could_not_be_written_is_saved_by_the_next_try() {
             settings.persist(syncer).await
         };
         assert_eq!(save(7).await, Ok(()));
-        faulty.fail_once(faulty.begun().len(), Fault::Short);
-        assert!(save(8).await.is_err());
+        for fault in [Fault::Io, Fault::Short, Fault::Whole] {
+            faulty.fail_once(faulty.begun().len(), fault);
+            assert!(save(8).await.is_err(), "{fault:?}");
+        }
         save(8).await
     });
     assert_eq!(saved, Ok(Ok(())));

@@ -34,6 +34,16 @@ pub(super) async fn look(
 ) -> Result<Option<String>, MediaError> {
     let (bytes, sector) = (segments.segment_bytes, usize::try_from(SECTOR_BYTES).expect("small"));
     let (seal, hint) = page.split_at(sector);
+    let left = [
+        SegmentSeal::decode_any(seal, bytes).map(|(sequence, seal)| (sequence, seal.drive)),
+        Hint::decode_any(hint, bytes).map(|(sequence, hint)| (sequence, hint.drive)),
+    ];
+    // The next use has a higher sequence: else its header would be older than what follows it.
+    for (sequence, drive) in left.into_iter().flatten() {
+        if drive > 0 && drive == segments.tag() {
+            segments.seen(0, sequence);
+        }
+    }
     let seal = SegmentSeal::decode_any(seal, bytes).filter(|(sequence, _)| *sequence > ended);
     let lost = |what: &str| Ok(Some(format!("segment {number}: its header (its {what} is there)")));
     if let Some((sequence, seal)) = seal {

@@ -1,5 +1,6 @@
-//! The way out for a name of which too few copies are sound: its highest copy that can be read, or
-//! a tombstone, is written as the newest entry, because a user has said so.
+//! The way out for a name of which too few copies are sound, or that no writer can change because a
+//! damaged claim hides which writer has won: its highest copy that can be read, or a tombstone, is
+//! written as the newest entry, because a user has said so.
 //!
 //! Every drive must be up and vote, so that all entries are known, and none can come back with a
 //! later one. The new entry's epoch is far above all that can be read: what the damaged copies held
@@ -13,7 +14,7 @@ use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
 use csd_reactor::random_bytes;
 
 use super::Found;
-use super::claim::{self, Claimed};
+use super::claim::{self, Claimed, Claims};
 use super::entry::{Entry, State};
 use crate::array::{Array, DriveIndex, membership};
 use crate::error::{Error, NameError};
@@ -25,14 +26,15 @@ const LEAP: u64 = 1 << 20;
 /// Reads all copies of a name, before it is accepted or dropped.
 ///
 /// # Errors
-/// If a drive is down, has no vote or fails; [`Error::Input`] if enough copies are sound.
+/// If a drive is down, has no vote or fails; [`Error::Input`] if enough copies are sound, and no
+/// damaged claim keeps the name from being changed.
 async fn look(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
     array.require(array.size())?;
     let (found, failed) = super::look(array, key).await;
     if let Some(error) = failed {
         return Err(error);
     }
-    if found.is_enough(array) {
+    if found.is_enough(array) && !is_undecidable(array, key, name).await? {
         let why = match found.damaged.is_empty() {
             true => "its copies are sound: there is nothing to accept or to drop",
             false => "enough of its copies are sound: `csd repair` mends the others",
@@ -40,6 +42,16 @@ async fn look(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
         return Err(Error::Input { name: name.to_owned(), why: why.to_owned() });
     }
     Ok(found)
+}
+
+/// Returns true if no writer can change the name because of damaged claims.
+async fn is_undecidable(array: &Array, key: &Key, name: &str) -> Result<bool, Error> {
+    if super::key(name) != *key {
+        return Ok(false);
+    }
+    let ground = super::settle(array, name).await?;
+    let claims = Claims::read(array, name, ground.epoch).await?;
+    Ok(claims.hidden_by_damage(array, name).is_some())
 }
 
 /// Accepts the highest copy of a name that can be read; returns the entry.

@@ -25,7 +25,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::entry::{self, Entry};
 use super::on_all::on_all;
-use super::{ENTRY_BYTES, holders, read_value};
+use super::{holders, read_value};
 use crate::array::{Array, Drive, DriveIndex};
 use crate::error::Error;
 use crate::error::{DriveError, NameError};
@@ -61,6 +61,8 @@ pub(super) enum Standing {
 pub(super) struct Claims {
     // Claim of each drive that answered, by index.
     held: Vec<(DriveIndex, Option<Entry>)>,
+    // Drives whose claim is damaged: it may be any writer's.
+    damaged: Vec<DriveIndex>,
     drives: usize,
 }
 
@@ -71,18 +73,22 @@ impl Claims {
     /// As [`super::read`].
     pub(super) async fn read(array: &Array, name: &str, epoch: u64) -> Result<Self, Error> {
         let key = claim_key(name, epoch);
-        let (mut held, mut failed) = (Vec::new(), None);
+        let (mut held, mut damaged, mut failed) = (Vec::new(), Vec::new(), None);
         let answers = on_all(array, move |drive| async move { read_one(&drive, &key).await });
         for answer in answers {
             match answer.await {
                 (drive, Ok(claim)) => held.push((drive.index, claim)),
-                // A damaged claim may be any writer's.
-                (_, Err(error)) => failed = Some(error),
+                (drive, Err(error)) => {
+                    if matches!(error, Error::Drive(DriveError::Corrupt { .. })) {
+                        damaged.push(drive.index);
+                    }
+                    failed = Some(error);
+                }
             }
         }
         match failed {
             Some(error) if held.len() < array.quorum().majority() => Err(error),
-            _ => Ok(Self { held, drives: array.size() }),
+            _ => Ok(Self { held, damaged, drives: array.size() }),
         }
     }
 
@@ -110,6 +116,20 @@ impl Claims {
     fn holders(&self, entry: &Entry) -> Vec<DriveIndex> {
         let own = self.held.iter().filter(|(_, claim)| claim.as_ref() == Some(entry));
         own.map(|(index, _)| *index).collect()
+    }
+
+    /// Returns the error of a name whose writers every drive has a claim of, so that only the
+    /// damaged ones could tell which of them has won; `None` if there is no such claim.
+    pub(super) fn hidden_by_damage(&self, array: &Array, name: &str) -> Option<Error> {
+        let answered = self.held.len() + self.damaged.len();
+        let is_hidden = !self.damaged.is_empty()
+            && answered == self.drives
+            && matches!(self.standing(), Standing::Open);
+        let of = |drive: &DriveIndex| array.slots()[*drive].name.clone();
+        let drives = || self.damaged.iter().map(of).collect();
+        is_hidden.then(|| {
+            Error::Name(NameError::DamagedClaims { name: name.to_owned(), drives: drives() })
+        })
     }
 
     fn of_all_drives(&self) -> bool {
@@ -160,7 +180,8 @@ pub(super) enum Claimed {
 ///
 /// # Errors
 /// [`NameError::Overtaken`] when another writer has won, or has precedence to try again;
-/// [`NameError::Undecided`] when only drives that are down can tell; a drive's error.
+/// [`NameError::Undecided`] when only drives that are down can tell, [`NameError::DamagedClaims`]
+/// when only damaged claims could; a drive's error.
 pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Result<Claimed, Error> {
     array.require_majority()?;
     let overtaken = || Error::Name(NameError::Overtaken { name: entry.name.clone() });
@@ -212,6 +233,9 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
         }
         // A drive that failed, unless for lack of space, may have stored the claim.
         Standing::Free | Standing::Open => {
+            if let Some(error) = claims.hidden_by_damage(array, &entry.name) {
+                return Err(error);
+            }
             let at = failures
                 .iter()
                 .position(|error| !matches!(error, Error::Drive(DriveError::Full { .. })));
@@ -230,9 +254,8 @@ async fn store_one(drive: &Drive, key: &Key, value: &[u8]) -> Result<bool, Error
         Ok(()) => Ok(true),
         Err(error) if error.status() == Some(Status::KEY_EXISTS) => {
             // It may be our own claim, from an earlier attempt.
-            let held = drive.objects.retrieve(key, ENTRY_BYTES).await;
-            let held = held.map_err(|error| Error::command(drive, error))?;
-            Ok(held.is_some_and(|held| held[..] == *value))
+            let held = read_one(drive, key).await?;
+            Ok(held.is_some_and(|held| held.encode() == value))
         }
         Err(error) => Err(Error::command(drive, error)),
     }

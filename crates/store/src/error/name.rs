@@ -75,6 +75,19 @@ pub enum NameError {
         /// The name.
         name: String,
     },
+    /// Other writers of the name were interrupted, and a damaged claim hides which of them has won.
+    #[error(
+        "another put or rm of object {name:?} was cut off, and its claim on {} is damaged, so \
+         nobody can tell how far it came: while no host writes the object, `csd array rebuild \
+         --accept-name {name:?}` goes on from what the drives hold",
+        .drives.join(", ")
+    )]
+    DamagedClaims {
+        /// The name.
+        name: String,
+        /// Drives with damaged claims.
+        drives: Vec<String>,
+    },
     /// The object was removed while it was being read.
     #[error("object {name:?} was removed while it was read")]
     Removed {

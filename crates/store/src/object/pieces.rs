@@ -1,7 +1,7 @@
 //! [`Pieces`]: reads the pieces of a protected object, and computes those that are lost.
 //!
-//! A piece is lost if its drive is down or fails, if it was never stored, if the drive finds it
-//! damaged, or if its digest is not that in the entry. Any n other pieces of its stripe give it
+//! A piece is lost if its drive is down or fails, if the drive does not have it or finds it damaged,
+//! or if its digest is not that in the entry. Any n other pieces of its stripe give it
 //! back, and the result is compared with the digest as well. A drive that fails is asked again only
 //! if bytes would be lost without it: then it is connected to once more, with a longer wait,
 //! because it may have been slow. Invariant: no bytes are returned that differ from those that were
@@ -98,16 +98,14 @@ impl Pieces {
         self.data(stripe, 0..self.stripes.chunks(stripe).len()).await
     }
 
-    /// Returns one piece as it is stored, compared with its digest.
+    /// Returns one piece as it is stored, compared with its digest. One that the entry lists as
+    /// missing is read as well: a medium that was lost may be back, and the digest tells.
     ///
     /// # Errors
     /// The reason why it is lost.
     pub async fn piece(&self, stripe: u32, piece: usize) -> Result<Buffer, Error> {
-        let (protection, parity) = self.entry.protected().expect("checked when it was made");
+        let (_, parity) = self.entry.protected().expect("checked when it was made");
         let index = self.stripes.drive(stripe, piece).expect("a piece of the stripe");
-        if parity.missing.has(protection.scheme, stripe, piece) {
-            return Err(self.corrupt(index, stripe, piece, "was never stored"));
-        }
         let drive = &*self.drive(index)?;
         let read = match self.stripes.chunks(stripe).get(piece) {
             Some(chunk) => read_chunk(drive, &self.entry, *chunk).await,
@@ -216,8 +214,8 @@ impl Pieces {
             .map_or_else(|| format!("#{index}"), |slot| slot.name.clone())
     }
 
-    /// Returns true if the piece is known to be lost before it is read.
-    fn is_known_lost(&self, stripe: u32, piece: usize) -> bool {
+    /// Returns true if the piece is likely to be lost: others are read at once with it.
+    fn is_likely_lost(&self, stripe: u32, piece: usize) -> bool {
         let (protection, parity) = self.entry.protected().expect("checked when it was made");
         let Some(index) = self.stripes.drive(stripe, piece) else { return true };
         self.drive(index).is_err() || parity.missing.has(protection.scheme, stripe, piece)
@@ -248,13 +246,13 @@ impl Pieces {
     async fn read_data(self: &Rc<Self>, stripe: u32, wanted: Range<usize>) -> Result<Read, Read> {
         // Data pieces that the stripe does not have are empty, and need no reading.
         let needed = self.stripes.chunks(stripe).len();
-        let known = wanted.clone().filter(|piece| self.is_known_lost(stripe, *piece)).count();
+        let known = wanted.clone().filter(|piece| self.is_likely_lost(stripe, *piece)).count();
         let reading: Vec<(usize, Reading)> =
             wanted.clone().map(|piece| (piece, self.begin(stripe, piece))).collect();
         let mut others: Vec<usize> =
             self.stripes.pieces(stripe).filter(|piece| !wanted.contains(piece)).collect();
         // Pieces that may be there come first.
-        others.sort_by_key(|piece| self.is_known_lost(stripe, *piece));
+        others.sort_by_key(|piece| self.is_likely_lost(stripe, *piece));
         let mut others = others.into_iter();
         let more = if known == 0 { 0 } else { needed - (wanted.len() - known) };
         let mut spare: Vec<(usize, Reading)> =

@@ -3,9 +3,12 @@
 //! are sound, nothing counts until a user accepts or drops the name.
 //!
 //! [`unreadable`] has copies that their drives cannot read, [`accepted`] what a user accepts,
-//! [`units`] claims of units of blocks.
+//! [`overtaken`] a writer that is faster than a mend, [`records`] those of membership, [`units`]
+//! claims of units of blocks.
 
 mod accepted;
+mod overtaken;
+mod records;
 mod units;
 mod unreadable;
 

@@ -3,7 +3,7 @@
 //! enough others are sound.
 
 use csd_store::array::{Array, DriveIndex, GUARDED};
-use csd_store::catalogue::{Entry, accept, key, rebuild};
+use csd_store::catalogue::{Entry, accept, forget, key, rebuild};
 use csd_store::error::NameError;
 use csd_store::object::{self, Error};
 use csd_store::repair;
@@ -24,7 +24,7 @@ use super::{damage_on, store_copy};
 const HALF: [usize; 3] = [0, 2, 4];
 
 /// Flips a bit in the copies of the entry of object 0 on these drives.
-fn flip_on(lane: &Lane, drives: &[usize]) {
+pub(super) fn flip_on(lane: &Lane, drives: &[usize]) {
     let (media, key) = (lane.media_at_rest(), key(&name_of(0)));
     for drive in drives {
         let value = media[*drive].value(&key).expect("it has a copy");
@@ -152,4 +152,21 @@ fn what_is_accepted_is_later_than_copies_that_cannot_be_read() {
         let found = object::lookup(&array, &name_of(0)).await;
         assert!(matches!(found, Err(Error::Name(NameError::Missing { .. }))), "{found:?}");
     });
+}
+
+/// No copy that answers tells its name, and one on a drive that is away would.
+#[test]
+fn no_name_is_forgotten_while_a_drive_is_away() {
+    let lane = with_object();
+    flip_on(&lane, &[0, 1, 2, 3, 4]);
+    let forgotten = || ask(&lane, 0, async |array: Array| forget(&array, &key(&name_of(0))).await);
+    lane.world.partition(lane.hosts[0], lane.drives[5].machine);
+    let refused = forgotten();
+    assert!(matches!(refused, Err(Error::Array(_))), "{refused:?}");
+    lane.world.heal(lane.hosts[0], lane.drives[5].machine);
+    let refused = forgotten();
+    assert!(matches!(refused, Err(Error::Input { .. })), "{refused:?}");
+    flip_on(&lane, &[5]);
+    forgotten().expect("nothing tells its name");
+    assert!(lane.media_at_rest().iter().all(|medium| medium.value(&key(&name_of(0))).is_none()));
 }

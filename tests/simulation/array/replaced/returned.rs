@@ -1,6 +1,6 @@
 //! A medium is lost, a repair begins on the empty one in its place, and then the former one is
 //! back: pieces that entries list as missing are there. Meanwhile bits have flipped in pieces of
-//! two other drives, so objects need the pieces that are back.
+//! two other drives, so objects need the pieces that are back: for a read, and for a repair.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use csd_store::repair;
 
 use crate::array::flips::flip_bit;
 use crate::array::history::bytes_of;
+use crate::array::host::read;
 use crate::array::pace::{ask, begin_repair, empty_drive, options_of, put_bytes};
 use crate::array::pieces::Sound;
 use crate::array::repair::no_limits;
@@ -92,6 +93,14 @@ fn run(seed: u64) -> Counts {
     let listed = entries.iter().filter_map(|entry| entry.protected());
     let listed = listed.map(|(_, parity)| parity.missing.count()).sum();
     let flips = flip(&lane, place);
+    ask(&lane, 0, async |array| {
+        for object in 0..OBJECTS {
+            let entry = object::lookup(&array, &name_of(object)).await.expect("it is there");
+            let (bytes, done) = read(&array, entry).await;
+            done.unwrap_or_else(|error| panic!("{}: {error}", name_of(object)));
+            assert!(bytes == bytes_of(object + 7), "other bytes");
+        }
+    });
     let repaired = ask(&lane, 0, async move |array| {
         repair::repair(&array, &entries, &no_limits(repair::On::default())).await
     });
