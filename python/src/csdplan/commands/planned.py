@@ -70,8 +70,14 @@ def plan(
         str | float | None, Option("With all at work, such as 12kW.", metavar="POWER")
     ] = None,
     write: Annotated[
+        str | float | None, Option("Client data written at peak, such as 3GB/s.", metavar="RATE")
+    ] = None,
+    write_daily: Annotated[
         str | float | None,
-        Option("Client data written, within the drives' endurance.", metavar="RATE"),
+        Option(
+            "Client data written in a day, which wears drives out. Default: the peak, all day.",
+            metavar="SIZE",
+        ),
     ] = None,
     filesystem: Annotated[
         str | float | None, Option("Share of the file system. Default: 2%.", metavar="SHARE")
@@ -134,6 +140,7 @@ def plan(
         "budget": budget,
         "power": power,
         "write": write,
+        "write_daily": write_daily,
         "filesystem": filesystem,
         "spare": spare,
         "compression": compression,

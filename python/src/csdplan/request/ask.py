@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import expm1, log1p
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ _BLOCKS_MAX = 256
 _GROWTH_MAX, _YEARS_MAX, _COMPRESSION_MAX, _HOSTS_MAX = 10.0, 100.0, 1000.0, 4096
 #: Least and most that is asked for at all [bytes, bytes/s, USD, W, U].
 _LEAST, _MOST = 1e-3, 1e24
+#: Growth over all years, as a logarithm, that makes no difference.
+_LEAST_RATE = 1e-9
+_ROUNDING = 1e-9
+_SECONDS_PER_DAY = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,9 @@ class Ask:
     works : tuple of Work
         The workloads.
     write_Bps : float
-        Client data written per second.
+        Client data written per second at peak.
+    daily_bytes : float or None
+        Client data written in a day; None: the peak, all day.
     filesystem, spare, growth : float
         Shares [1]: of the file system, of flash kept free, of growth for each year.
     compression : float
@@ -87,6 +94,7 @@ class Ask:
     protect: str = "none"
     works: tuple[Work, ...] = ()
     write_Bps: float = 0.0
+    daily_bytes: float | None = None
     filesystem: float = 0.02
     spare: float = 0.0
     growth: float = 0.0
@@ -103,6 +111,18 @@ class Ask:
     def grown(self) -> float:
         """Growth over the years in service, as a factor [1]."""
         return float((1.0 + self.growth) ** self.years)
+
+    @property
+    def grown_on_average(self) -> float:
+        """Growth averaged over the years in service, as a factor [1]."""
+        rate = log1p(self.growth) * self.years
+        return expm1(rate) / rate if rate > _LEAST_RATE else 1.0
+
+    @property
+    def written_Bps(self) -> float:
+        """Client data written on average over the years, growth included [bytes/s]."""
+        now = self.write_Bps if self.daily_bytes is None else self.daily_bytes / _SECONDS_PER_DAY
+        return now * self.grown_on_average
 
     @property
     def raw_bytes(self) -> float:
@@ -188,12 +208,14 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
     """
     reader = _Reader(values)
     works = reader.works(folder)
+    write_Bps, daily_bytes = reader.writes()
     ask = Ask(
         store_bytes=reader.amount("store", "bytes") or 0.0,
         usable=reader.truth("usable", default=True),
         protect=reader.protect(),
         works=works,
-        write_Bps=reader.amount("write", "Bps") or 0.0,
+        write_Bps=write_Bps,
+        daily_bytes=daily_bytes,
         filesystem=reader.share("filesystem", 0.02),
         spare=reader.share("spare", 0.0),
         growth=reader.amount("growth", "share", most=_GROWTH_MAX) or 0.0,
@@ -270,6 +292,16 @@ class _Reader:
             return default
         return value
 
+    def writes(self) -> tuple[float, float | None]:
+        peak, daily = self.amount("write", "Bps"), self.amount("write_daily", "bytes")
+        if daily is None:
+            return peak or 0.0, None
+        mean_Bps = daily / _SECONDS_PER_DAY
+        if peak is not None and mean_Bps > peak * (1 + _ROUNDING):
+            most = f"at most what a day at the peak of {self._values['write']} makes"
+            self.wrong("write_daily", self._values["write_daily"], most)
+        return mean_Bps if peak is None else peak, daily
+
     def protect(self) -> str:
         text = str(self._values.get("protect", "none"))
         try:
@@ -330,7 +362,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 #: Keys of a question's file. ``page`` holds fields of the local page that are no question.
 KEYS = frozenset({
-    "store", "usable", "protect", "workload", "write", "filesystem", "spare", "growth",
+    "store", "usable", "protect", "workload", "write", "write_daily", "filesystem", "spare", "growth",
     "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap", "profile",
     "page",
 })  # fmt: skip

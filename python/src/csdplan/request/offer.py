@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf
 
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
@@ -15,13 +15,17 @@ from csdplan.profile import Profile
 from csdplan.profile.workload import media_Bps
 from csdplan.request.ask import Ask, Work, protection
 from csdplan.request.load import core_s_per_byte, drive_s_per_byte
-from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
+from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 #: Bytes per second of one lane, by PCIe generation: rate times coding; of 6, bytes of its units.
 _LANE_BPS = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
-#: Lanes of a host that stay with its network cards, and lanes of a drive bay.
-_NETWORK_LANES, _BAY_LANES = 16, 4
-_SECONDS_PER_DAY, _WARRANTY_YEARS = 86_400.0, 5.0
+#: Lanes of a host that stay with its network cards.
+_NETWORK_LANES = 16
+#: Share of the memory's peak that reads and writes together reach. An assumption.
+_MEMORY_SHARE = 0.8
+_SECONDS_PER_DAY, _DAYS_PER_YEAR = 86_400.0, 365.25
+#: Years that drive writes per day are about, where no document says.
+_WARRANTY_YEARS = 5.0
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,7 @@ def to_request(
             years=ask.years,
             rack_units=ask.rack_units,
             write_Bps=ask.write_Bps * ask.grown / efficiency,
+            written_Bps=ask.written_Bps / efficiency,
             drives_min=drives_min if drives_min > 1 else 0,
         ),
         overlap=ask.overlap,
@@ -171,7 +176,7 @@ class _Offer:
 def _lacks(part: Part, catalogue: Catalogue, needed: Sequence[str]) -> list[str]:
     lacking = [name for name in needed if part.value(name) is None]
     generation, lanes = part.value("pcie_generation"), part.value("pcie_lanes")
-    if part.kind == "cpu" and generation is not None and generation not in _LANE_BPS:
+    if generation is not None and generation not in _LANE_BPS:
         lacking.append(f"speed of PCIe {generation:g}")
     if part.kind == "cpu" and lanes is not None and lanes <= _NETWORK_LANES:
         lacking.append(f"pcie_lanes beside the network's {_NETWORK_LANES}")
@@ -188,20 +193,21 @@ def _chassis(offered: Sequence[Part], catalogue: Catalogue) -> Part:
 
 def _cpu(part: Part, chassis: Part, catalogue: Catalogue) -> Cpu:
     cores, slots = int(part.value("cores") or 1), int(chassis.value("slots") or 1)
-    lanes = int(part.value("pcie_lanes") or _BAY_LANES) - _NETWORK_LANES
+    lanes = int(part.value("pcie_lanes") or BAY_LANES) - _NETWORK_LANES
     lane_Bps = _LANE_BPS[int(part.value("pcie_generation") or 3)]
     prices = [catalogue.price_usd(part.name), catalogue.price_usd(chassis.name)]
     return Cpu(
         name=part.name,
         cores=cores,
         price_usd=sum(price for price in prices if price is not None),
-        ingest_Bps=min(lanes, _BAY_LANES * slots) * lane_Bps,
+        ingest_Bps=min(lanes, BAY_LANES * slots) * lane_Bps,
         slots=slots,
         idle_W=chassis.value("idle_W"),
         core_W=(part.value("tdp_W") or 0.0) / cores,
         rack_units=chassis.value("rack_units") or 0.0,
-        bay_Bps=_BAY_LANES * lane_Bps,
+        bay_Bps=BAY_LANES * lane_Bps,
         card_Bps=_NETWORK_LANES * lane_Bps,
+        memory_Bps=_MEMORY_SHARE * (part.value("memory_bw_Bps") or inf),
     )
 
 
@@ -214,23 +220,42 @@ def _kind(
     _, width = protection(ask.protect)
     most = ask.raw_bytes / width if ask.raw_bytes and width > 1 else float("inf")
     ratio = min(ask.compression, part.value("compression_max") or 1.0)
-    read_Bps, link_Bps = part.value("read_Bps") or 0.0, part.value("link_Bps")
-    dwpd = part.value("dwpd")
-    lasts = min(1.0, _WARRANTY_YEARS / ask.years)
+    link_Bps = min(part.value("link_Bps") or inf, _port_Bps(part))
+    read_Bps, write_Bps = part.value("read_Bps") or 0.0, part.value("write_Bps")
+    lifetime_bytes = _lifetime_bytes(part)
     return DriveKind(
         name=part.name,
         price_usd=catalogue.price_usd(part.name) or 0.0,
         capacity_bytes=min(capacity * ratio, most),
-        read_Bps=min(read_Bps, link_Bps or read_Bps),
+        read_Bps=min(read_Bps, link_Bps),
         active_W=part.value("active_W"),
         media_Bps=part.value("media_bw_Bps") or max(read_Bps, media_Bps(*inside) if inside else 0),
         idle_W=part.value("idle_W"),
         slots=0 if networked else 1,
         rack_units=part.value("rack_units") or 0.0,
         # Endurance that is not published is not relied on.
-        write_Bps=part.value("write_Bps") if dwpd else None,
-        endurance_Bps=(dwpd or 0.0) * capacity / _SECONDS_PER_DAY * lasts,
+        write_Bps=min(write_Bps, link_Bps) if write_Bps and lifetime_bytes else None,
+        endurance_Bps=(lifetime_bytes or 0.0) / (ask.years * _DAYS_PER_YEAR * _SECONDS_PER_DAY),
+        lanes=int(part.value("pcie_lanes") or BAY_LANES),
     )
+
+
+def _port_Bps(part: Part) -> float:
+    """Return what the lanes of a drive carry; infinite if their generation is unknown."""
+    generation = part.value("pcie_generation")
+    if generation is None or part.kind == "network-drive":
+        return inf
+    return (part.value("pcie_lanes") or BAY_LANES) * _LANE_BPS[int(generation)]
+
+
+def _lifetime_bytes(part: Part) -> float | None:
+    """Return the bytes that a drive may be written before it is worn out; None if unknown."""
+    if total := part.value("endurance_bytes"):
+        return total
+    dwpd, capacity = part.value("dwpd"), part.value("capacity_bytes")
+    if dwpd is None or capacity is None:
+        return None
+    return dwpd * capacity * _DAYS_PER_YEAR * (part.value("dwpd_years") or _WARRANTY_YEARS)
 
 
 def _network(

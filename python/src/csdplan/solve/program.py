@@ -16,7 +16,8 @@ an array of one kind loses nothing; B_j <= the true speed in every case, so a pu
 what it says.
 
 A drive has one medium, which its own computing, reads of hosts and writes share. Reads, results and
-writes share its port, and all of them cross the host, or its card.
+writes share its port, and all of them cross the host, or its card. A host takes in no more than its
+lanes carry, nor than half of what its memory does.
 
 Rates are in GB/s, capacity in TB, so that the solver's tolerances mean something.
 """
@@ -194,17 +195,17 @@ def _modes_of(request: Request, groups: Sequence[Group]) -> tuple[Mode, ...]:
     for index, group in enumerate(groups):
         cpu = request.cpus[group.cpu]
         if request.overlap is Overlap.PIPELINED:
-            found.append(Mode(index, cpu.ingest_Bps))
+            found.append(Mode(index, cpu.intake_Bps))
         else:
             found += [Mode(index, speed) for speed in (0.0, *_speeds(cpu, request))]
     return tuple(found)
 
 
 def _speeds(cpu: Cpu, request: Request) -> list[float]:
-    multiples: set[float] = {cpu.ingest_Bps}
+    multiples: set[float] = {cpu.intake_Bps}
     for kind in request.drives:
         read_Bps = port_Bps(kind, cpu)
-        most = min(int(cpu.ingest_Bps / read_Bps), cpu.slots)
+        most = min(int(cpu.intake_Bps / read_Bps), cpu.slots)
         multiples |= {count * read_Bps for count in range(1, most + 1)}
     speeds = sorted(multiples)
     if len(speeds) <= SPEEDS_MAX:
