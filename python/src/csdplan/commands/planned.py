@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -25,9 +26,9 @@ from csdplan.options import (
     documented,
     paths_of,
 )
-from csdplan.profile import load
-from csdplan.request.ask import Ask, read_ask, read_file_of_question
-from csdplan.request.offer import Asked, check_parts, to_request
+from csdplan.profile import Profile, load
+from csdplan.request.ask import UNIT_CPU, Ask, read_ask, read_file_of_question
+from csdplan.request.offer import Asked, check_parts, has_cores, to_request
 from csdplan.result import planned, priced, purchase
 from csdplan.solve import optimize as solver
 from csdplan.texts import overlap_name
@@ -122,6 +123,19 @@ def plan(
         ProfileLike | None,
         Option("Profile whose host points give the times of one core. Default: newport.", type=str),
     ] = None,
+    cores: Annotated[
+        Sequence[str],
+        Option(
+            "A profile that csd characterize measured on this CPU or box. Repeat it.",
+            doc="Profiles that ``csd characterize`` measured on CPUs or boxes, as "
+            "``PART=PROFILE``: their host points go before all other times.",
+            metavar="PART=PROFILE",
+            type=list[str],
+        ),
+    ] = (),
+    unmeasured: Annotated[
+        bool, Option("Offer also parts whose cores nobody has measured, at an assumed speed.")
+    ] = False,
     prices: PricesOption = None,
     price_date: PriceDateOption = None,
     time_limit_s: TimeLimitOption = 20.0,
@@ -162,10 +176,16 @@ def plan(
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
     check_parts(chosen, only, without)
     find = OneKind(time_limit_s) if one_kind else AnyKinds(time_limit_s)
-    question_asked = _Question(question, chosen, source, tuple(only), tuple(without), find)
+    choice = _Choice(tuple(only), tuple(without), measured_on(cores, chosen), unmeasured)
+    question_asked = _Question(question, chosen, source, choice, find)
     asked = question_asked.asked()
     titles = {name: part.title for name, part in chosen.parts.items()}
     warnings = tuple(f"left out: {text}" for text in asked.left_out)
+    if asked.reference is None and any(work.core_Bps is None for work in question.works):
+        warnings += (
+            f"profile {source}: its host is no CPU of the catalogue; its cores count as those of "
+            f"{titles[UNIT_CPU]}",
+        )
     best = find(asked.request)
     if best is None:
         lacking = solver.shortfalls(asked.request, time_limit_s=time_limit_s)
@@ -175,7 +195,8 @@ def plan(
     spread = question_asked.spread() if question.works else (None, None)
     hosts = [asked.chassis] if best.hosts else []
     paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
-    answer = planned.paragraph(asked.request, best, spread, titles)
+    answer = planned.unmeasured(best, asked.unmeasured, titles)
+    answer += planned.paragraph(asked.request, best, spread, titles)
     answer += f" {priced.prices_text(paid, date.today())}"
     warnings += priced.expired(paid, date.today())
     sheets = {
@@ -201,6 +222,33 @@ def _beside(profile: object, folder: Path | None) -> str | Path:
     return folder / name if is_file and folder is not None else name
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """Parts to choose from, and what was measured on them."""
+
+    only: tuple[str, ...]
+    without: tuple[str, ...]
+    measured: Mapping[str, Profile]
+    unmeasured: bool
+
+
+def measured_on(texts: Sequence[str], parts: Catalogue) -> dict[str, Profile]:
+    """Return the profiles of texts such as ``epyc-9354=mine.toml``, by part.
+
+    Raises
+    ------
+    ModelError
+        If a text is none, or names no part with cores.
+    """
+    found = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or name not in parts.parts or not has_cores(parts.parts[name]):
+            raise ModelError("cores", text, "PART=PROFILE, the part a CPU or box of the catalogue")
+        found[name] = load(file)
+    return found
+
+
 class _Question:
     """A question that can be asked again with a change."""
 
@@ -209,11 +257,10 @@ class _Question:
         ask: Ask,
         parts: Catalogue,
         profile: ProfileLike,
-        only: tuple[str, ...],
-        without: tuple[str, ...],
+        choice: _Choice,
         find: Finder,
     ) -> None:
-        self._ask, self._parts, self._only, self._without = ask, parts, only, without
+        self._ask, self._parts, self._choice = ask, parts, choice
         self._find = find
         self._profile = profile_of(profile)[1]
         self._inside = {}
@@ -225,15 +272,18 @@ class _Question:
 
     def asked(self, *, without: str | None = None, slower: float = 0.0) -> Asked:
         """Return the request, without a further part or with slower workloads."""
-        more = self._without if without is None else (*self._without, without)
+        choice = self._choice
+        more = choice.without if without is None else (*choice.without, without)
         return to_request(
             self._ask,
             self._parts,
             self._profile,
             self._inside,
-            only=self._only,
+            only=choice.only,
             without=more,
             slower=slower,
+            measured=choice.measured,
+            unmeasured=choice.unmeasured,
         )
 
     def spread(self) -> tuple[solver.Plan | None, solver.Plan | None]:

@@ -19,6 +19,8 @@ from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
 SPREAD = 0.05
+#: CPU that a core is taken to be of, if nobody says: the host of the shipped profiles.
+UNIT_CPU = "epyc-7352"
 _PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
 #: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.
 _BLOCKS_MAX = 256
@@ -48,6 +50,8 @@ class Work:
         Bytes that cross back to the host for each byte of input [1].
     spread : float
         Relative spread of its times [1].
+    cpu : str
+        Part of the catalogue whose core has `core_Bps`.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Work:
     core_Bps: float | None = None
     returns: float = 0.0
     spread: float = SPREAD
+    cpu: str = UNIT_CPU
 
 
 @dataclass(frozen=True)
@@ -175,26 +180,29 @@ def read_work(text: str, folder: Path | None = None) -> Work:
 
 
 def work_of(body: Mapping[str, Any], where: str = "workload") -> Work:
-    """Return the workload of a table with name, throughput, core, returns and spread.
+    """Return the workload of a table with name, throughput, core, cpu, returns and spread.
 
     Raises
     ------
     ModelError
         If a key is unknown or missing, or a number is wrong.
     """
-    keys = {"name", "throughput", "core", "returns", "spread"}
+    keys = {"name", "throughput", "core", "returns", "spread", "cpu"}
     if unknown := sorted(set(body) - keys):
         raise ModelError(where, ", ".join(unknown), f"only {', '.join(sorted(keys))}")
     if missing := sorted({"name", "throughput", "core"} - set(body)):
         raise ModelError(where, f"without {', '.join(missing)}", "all of them")
-    if not isinstance(body["name"], str) or not body["name"]:
-        raise ModelError(f"{where}: name", body["name"], "text")
+    cpu = body.get("cpu", UNIT_CPU)
+    for key, text in (("name", body["name"]), ("cpu", cpu)):
+        if not isinstance(text, str) or not text:
+            raise ModelError(f"{where}: {key}", text, "text")
     return Work(
         name=body["name"],
         required_Bps=_rate("throughput", body["throughput"]),
         core_Bps=_rate("core", body["core"]),
         returns=_share("returns", body.get("returns", 0)),
         spread=_share("spread", body.get("spread", SPREAD)),
+        cpu=cpu,
     )
 
 
@@ -362,9 +370,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 #: Keys of a question's file. ``page`` holds fields of the local page that are no question.
 KEYS = frozenset({
-    "store", "usable", "protect", "workload", "write", "write_daily", "filesystem", "spare", "growth",
-    "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap", "profile",
-    "page",
+    "store", "usable", "protect", "workload", "write", "write_daily", "filesystem", "spare",
+    "growth", "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap",
+    "profile", "page",
 })  # fmt: skip
 
 

@@ -5,8 +5,8 @@ A part whose numbers the catalogue does not know is left out, and the answer say
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import exp, inf
 
 from csdplan.errors import ModelError
@@ -14,7 +14,8 @@ from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
 from csdplan.profile.workload import media_Bps
 from csdplan.request.ask import Ask, Work, protection
-from csdplan.request.load import core_s_per_byte, drive_s_per_byte
+from csdplan.request.cores import Cores
+from csdplan.request.load import drive_s_per_byte
 from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 #: Bytes per second of one lane, by PCIe generation: rate times coding; of 6, bytes of its units.
@@ -42,12 +43,21 @@ class Asked:
         Names of the assumed numbers of each part.
     left_out : tuple of str
         Parts that could not be offered, and why.
+    unmeasured : tuple of str
+        Parts on offer whose cores nobody has measured.
+    core_prov : mapping of (str, str) to str
+        How the time of a core is known, by workload and part.
+    reference : str or None
+        CPU that the profile's times are of; None if it is none of the catalogue.
     """
 
     request: Request
     chassis: str
     assumed: Mapping[str, tuple[str, ...]]
     left_out: tuple[str, ...]
+    unmeasured: tuple[str, ...] = ()
+    core_prov: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    reference: str | None = None
 
 
 def check_parts(catalogue: Catalogue, only: Sequence[str], without: Sequence[str]) -> None:
@@ -74,6 +84,8 @@ def to_request(
     only: Sequence[str] = (),
     without: Sequence[str] = (),
     slower: float = 0.0,
+    measured: Mapping[str, Profile] | None = None,
+    unmeasured: bool = False,
 ) -> Asked:
     """Return the request of a question: what the catalogue offers, and what is required.
 
@@ -91,6 +103,10 @@ def to_request(
         Parts to consider alone, each of its kind; parts to leave out.
     slower : float
         Standard deviations by which every workload takes longer than stated.
+    measured : mapping of str to Profile, optional
+        Profiles measured on parts themselves: their host points go before all others.
+    unmeasured : bool
+        True to offer parts whose cores nobody has measured; else only those that `only` names.
 
     Raises
     ------
@@ -98,24 +114,23 @@ def to_request(
         If nothing is left to choose from.
     """
     offer = _Offer(catalogue, only, without)
+    cores = Cores(catalogue, profile, measured or {})
+    wanted = cores.is_measured if ask.works and not unmeasured else None
     needs_watts = ask.power_W is not None or bool(ask.kwh_usd)
 
     chassis = _chassis(offer.of("server"), catalogue)
     tdp, watts = (["tdp_W"], ["active_W"]) if needs_watts else ([], [])
-    processors = offer.complete(offer.of("cpu"), "cores", "pcie_lanes", "pcie_generation", *tdp)
+    offered = offer.measured(offer.of("cpu"), wanted)
+    processors = offer.complete(offered, "cores", "pcie_lanes", "pcie_generation", *tdp)
     cpus = [_cpu(part, chassis, catalogue) for part in processors]
-    drives = offer.of("ssd", "csd", "network-drive")
+    drives = offer.measured(offer.of("ssd", "csd", "network-drive"), wanted)
     stores = offer.complete(drives, "capacity_bytes", "read_Bps", *watts)
     kinds = [_kind(part, ask, catalogue, inside.get(part.name)) for part in stores]
     for what, found in (("drive", kinds), ("CPU", cpus)):
         if not found:
             lacking = "; ".join(offer.left_out) or "none is on offer"
             raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
-    chosen = {kind.name for kind in kinds}
-    speeds = {part.name: part.value("core_speed") or 1.0 for part in processors}
-    demands = [
-        _demand(work, ask, speeds, profile, catalogue, inside, chosen, slower) for work in ask.works
-    ]
+    demands = [_demand(work, ask, cores, processors, stores, inside, slower) for work in ask.works]
     if not demands:
         # Storage alone: a workload that costs next to nothing stands for reading it.
         demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
@@ -145,8 +160,25 @@ def to_request(
     names = [cpu.name for cpu in cpus]
     names += [kind.name for kind in kinds] + [part.name for part in network]
     parts = [catalogue.parts[name] for name in names]
-    assumed = {part.name: _assumed(part, chassis) for part in parts}
-    return Asked(request, chassis.name, assumed, tuple(offer.left_out))
+    computing = [part for part in parts if has_cores(part)]
+    return Asked(
+        request=request,
+        chassis=chassis.name,
+        assumed={part.name: _assumed(part, chassis) for part in parts},
+        left_out=tuple(offer.left_out),
+        unmeasured=tuple(part.name for part in computing if not cores.is_measured(part)),
+        core_prov={
+            (work.name, part.name): cores.prov(work, part)
+            for work in ask.works
+            for part in computing
+        },
+        reference=cores.reference,
+    )
+
+
+def has_cores(part: Part) -> bool:
+    """Return whether a part runs workloads on cores of its own."""
+    return part.kind in {"cpu", "network-drive"} and part.value("cores") is not None
 
 
 class _Offer:
@@ -161,6 +193,21 @@ class _Offer:
         parts = self._catalogue.of_kind(*kinds)
         named = [part for part in parts if part.name in self._only]
         return [part for part in named or parts if part.name not in self._without]
+
+    def measured(
+        self, parts: Sequence[Part], is_measured: Callable[[Part], bool] | None
+    ) -> list[Part]:
+        """Return the parts whose cores somebody has measured, and those that were named."""
+
+        def counts(part: Part) -> bool:
+            known = is_measured is None or not has_cores(part) or is_measured(part)
+            return known or part.name in self._only
+
+        for part in parts:
+            if not counts(part):
+                how = f"--cores {part.name}=PROFILE, or --unmeasured"
+                self.left_out.append(f"{part.name} (nobody has measured its cores: {how})")
+        return [part for part in parts if counts(part)]
 
     def complete(self, parts: Sequence[Part], *needed: str) -> list[Part]:
         """Return the parts of which all that is needed is known."""
@@ -294,35 +341,26 @@ def _network(
 def _demand(
     work: Work,
     ask: Ask,
-    speeds: Mapping[str, float],
-    profile: Profile,
-    catalogue: Catalogue,
+    cores: Cores,
+    processors: Sequence[Part],
+    stores: Sequence[Part],
     inside: Mapping[str, tuple[Profile, str]],
-    chosen: set[str],
     slower: float,
 ) -> Demand:
     factor = exp(slower * work.spread)
-    core_s = 1.0 / work.core_Bps if work.core_Bps else core_s_per_byte(profile, work.name)
-    if core_s is None:
-        listed = ", ".join(profile.kernels())
-        raise ModelError(
-            f"workload {work.name}", "no such kernel", f"one of {listed}, or @FILE.toml with core"
-        )
     drives: dict[str, float] = {}
-    for name in sorted(chosen):
-        part = catalogue.parts[name]
-        own = inside.get(name)
+    for part in sorted(stores, key=lambda part: part.name):
+        own = inside.get(part.name)
         known = drive_s_per_byte(own[0], work.name, own[1]) if own and not work.core_Bps else None
-        cores = part.value("cores")
         if known is not None:
-            drives[name] = known * factor
-        elif part.kind == "network-drive" and cores:
-            compute_s = core_s * factor / (cores * (part.value("core_speed") or 1.0))
-            drives[name] = max(compute_s, 1.0 / (part.value("read_Bps") or 1.0))
+            drives[part.name] = known * factor
+        elif has_cores(part):
+            compute_s = cores.s_per_byte(work, part) * factor / (part.value("cores") or 1.0)
+            drives[part.name] = max(compute_s, 1.0 / (part.value("read_Bps") or 1.0))
     return Demand(
         name=work.name,
         required_Bps=work.required_Bps * ask.grown,
-        core_s_per_byte={name: core_s * factor / speed for name, speed in speeds.items()},
+        core_s_per_byte={part.name: cores.s_per_byte(work, part) * factor for part in processors},
         drive_s_per_byte=drives,
         returns=work.returns,
     )

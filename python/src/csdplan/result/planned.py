@@ -67,6 +67,14 @@ def paragraph(
     return text.strip()
 
 
+def unmeasured(plan: Plan, parts: Sequence[str], titles: Mapping[str, str]) -> str:
+    """Say which of the parts that are bought have cores that nobody has measured."""
+    bought = [titles[name] for name in plan.bought if name in parts]
+    if not bought:
+        return ""
+    return f"Nobody has measured the cores of {' and '.join(bought)}: their speed is assumed. "
+
+
 def _range(spread: tuple[Plan | None, Plan | None]) -> str:
     low, high = spread
     if low is None or high is None:
