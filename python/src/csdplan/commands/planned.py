@@ -28,13 +28,15 @@ from csdplan.options import (
 )
 from csdplan.profile import Profile, load
 from csdplan.request.ask import UNIT_CPU, Ask, read_ask, read_file_of_question
+from csdplan.request.doubt import doubt_of
 from csdplan.request.offer import Asked, check_parts, has_cores, to_request
 from csdplan.result import planned, priced, purchase
+from csdplan.result.weighed import enters, lists, regret_text
 from csdplan.solve import optimize as solver
+from csdplan.solve.draws import Draws
+from csdplan.solve.regret import Weighed, rivals, weigh
 from csdplan.texts import overlap_name
 
-#: A purchase this many standard deviations faster or slower bounds 90 % of cases.
-_NINETY = 1.645
 _PROFILE = "newport"
 _NO_ONE_KIND = "No one kind of drive in one kind of host does this: ask without --one-kind."
 
@@ -138,14 +140,22 @@ def plan(
     ] = False,
     prices: PricesOption = None,
     price_date: PriceDateOption = None,
+    draws: Annotated[
+        int,
+        Option(
+            "Draws of prices, speeds and assumed numbers; 0: take them as they are.",
+            min=0,
+            max=100_000,
+        ),
+    ] = 400,
     time_limit_s: TimeLimitOption = 20.0,
 ) -> Tables:
     """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
 
     Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
     Returns the sheets ``bill``, ``work``, ``topology``, ``requirements``, ``alternatives``,
-    ``certainty`` and ``prices``, or ``shortfalls`` if nothing can be bought; fact ``answer`` is one
-    paragraph.
+    ``certainty``, ``lists``, ``enters`` and ``prices``, or ``shortfalls`` if nothing can be bought;
+    fact ``answer`` is one paragraph.
     """
     given = {
         "store": store,
@@ -192,26 +202,32 @@ def plan(
         text = planned.impossible(lacking) if lacking else _NO_ONE_KIND
         facts = {"verdict": "infeasible", "answer": text}
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
-    spread = question_asked.spread() if question.works else (None, None)
+    others = question_asked.others(best)
+    weighed = question_asked.weighed(asked, [best, *(one for _, one in others if one)], draws)
     hosts = [asked.chassis] if best.hosts else []
     paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
     answer = planned.unmeasured(best, asked.unmeasured, titles)
-    answer += planned.paragraph(asked.request, best, spread, titles)
-    answer += f" {priced.prices_text(paid, date.today())}"
+    answer += planned.paragraph(asked.request, best, weighed, titles)
+    answer += f" {regret_text(weighed, draws, titles)}"
+    answer += priced.prices_text(paid, date.today())
     warnings += priced.expired(paid, date.today())
+    chassis = {cpu.name: chosen.prices[asked.chassis].usd for cpu in asked.request.cpus}
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
         "topology": purchase.topology(asked.request, best),
         "requirements": purchase.requirements(best),
-        "alternatives": planned.alternatives(best, question_asked.others(best), titles),
-        "certainty": planned.certainty(best, spread, asked.assumed, chosen.prices),
+        "alternatives": planned.alternatives(best, others, titles),
+        "certainty": planned.certainty(best, weighed, asked.assumed, chosen.prices),
+        "lists": lists(weighed, draws),
+        "enters": enters(best, {name: one.usd for name, one in chosen.prices.items()}, chassis),
         "prices": priced.prices(
             "Prices of this bill", {name: [one] for name, one in paid.items()}, date.today()
         ),
     }
-    if not question.works:
-        del sheets["work"]
+    for name, needed in (("work", question.works), ("lists", weighed), ("enters", best.enters_usd)):
+        if not needed:
+            del sheets[name]
     return Tables(sheets, warnings, facts={"verdict": best.verdict.value, "answer": answer})
 
 
@@ -270,8 +286,8 @@ class _Question:
                 device = computing(inside, part.device, part.profile)
                 self._inside[part.name] = (inside, device)
 
-    def asked(self, *, without: str | None = None, slower: float = 0.0) -> Asked:
-        """Return the request, without a further part or with slower workloads."""
+    def asked(self, *, without: str | None = None) -> Asked:
+        """Return the request, without a further part."""
         choice = self._choice
         more = choice.without if without is None else (*choice.without, without)
         return to_request(
@@ -281,17 +297,18 @@ class _Question:
             self._inside,
             only=choice.only,
             without=more,
-            slower=slower,
             measured=choice.measured,
             unmeasured=choice.unmeasured,
         )
 
-    def spread(self) -> tuple[solver.Plan | None, solver.Plan | None]:
-        """Return the purchases at both ends of 90 % of cases."""
-        low, high = (
-            self._find(self.asked(slower=sign * _NINETY).request, explain=False) for sign in (-1, 1)
-        )
-        return low, high
+    def weighed(self, asked: Asked, plans: list[solver.Plan], draws: int) -> tuple[Weighed, ...]:
+        """Return these lists, and others that may win, over so many draws; none of no draws."""
+        if not draws:
+            return ()
+        doubt = doubt_of(self._ask, asked, self._parts, self._inside, date.today())
+        drawn = Draws(doubt, draws)
+        found = rivals(asked.request, plans, drawn, lambda one: self._find(one, explain=False))
+        return weigh(asked.request, found, drawn)
 
     def others(self, best: solver.Plan) -> list[planned.Alternative]:
         """Return the cheapest purchases without the drive, and without the CPU, bought most."""

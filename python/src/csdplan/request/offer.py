@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, inf
+from math import inf
 
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
@@ -83,7 +83,6 @@ def to_request(
     *,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
-    slower: float = 0.0,
     measured: Mapping[str, Profile] | None = None,
     unmeasured: bool = False,
 ) -> Asked:
@@ -101,8 +100,6 @@ def to_request(
         Profile and device with the times inside a part, by the part's name.
     only, without : sequence of str
         Parts to consider alone, each of its kind; parts to leave out.
-    slower : float
-        Standard deviations by which every workload takes longer than stated.
     measured : mapping of str to Profile, optional
         Profiles measured on parts themselves: their host points go before all others.
     unmeasured : bool
@@ -130,7 +127,7 @@ def to_request(
         if not found:
             lacking = "; ".join(offer.left_out) or "none is on offer"
             raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
-    demands = [_demand(work, ask, cores, processors, stores, inside, slower) for work in ask.works]
+    demands = [_demand(work, ask, cores, processors, stores, inside) for work in ask.works]
     if not demands:
         # Storage alone: a workload that costs next to nothing stands for reading it.
         demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
@@ -345,22 +342,20 @@ def _demand(
     processors: Sequence[Part],
     stores: Sequence[Part],
     inside: Mapping[str, tuple[Profile, str]],
-    slower: float,
 ) -> Demand:
-    factor = exp(slower * work.spread)
     drives: dict[str, float] = {}
     for part in sorted(stores, key=lambda part: part.name):
         own = inside.get(part.name)
         known = drive_s_per_byte(own[0], work.name, own[1]) if own and not work.core_Bps else None
         if known is not None:
-            drives[part.name] = known * factor
+            drives[part.name] = known
         elif has_cores(part):
-            compute_s = cores.s_per_byte(work, part) * factor / (part.value("cores") or 1.0)
+            compute_s = cores.s_per_byte(work, part) / (part.value("cores") or 1.0)
             drives[part.name] = max(compute_s, 1.0 / (part.value("read_Bps") or 1.0))
     return Demand(
         name=work.name,
         required_Bps=work.required_Bps * ask.grown,
-        core_s_per_byte={part.name: cores.s_per_byte(work, part) * factor for part in processors},
+        core_s_per_byte={part.name: cores.s_per_byte(work, part) for part in processors},
         drive_s_per_byte=drives,
         returns=work.returns,
     )

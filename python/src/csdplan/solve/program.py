@@ -152,6 +152,21 @@ class Program:
         """Add a row without a lower bound."""
         self.require(name, terms, -np.inf, upper)
 
+    def parts(self) -> dict[int, tuple[str, float]]:
+        """Return the part that each variable of a purchase counts, and how many a unit of it is."""
+        request = self.request
+        found = {
+            v: (self.cpu(mode.group).name, self.times(mode.group))
+            for mode, v in zip(self.modes, self.host, strict=True)
+        }
+        for (k, g), v in self.drive.items():
+            found[v] = request.drives[k].name, self.times(g)
+        for (p, g), v in self.card.items():
+            found[v] = request.network[p].name, self.times(g)
+        found |= {v: (request.drives[k].name, 1.0) for k, v in self.box.items()}
+        found |= {v: (request.network[p].name, 1.0) for p, v in self.switch.items()}
+        return found
+
     def cpu(self, group: int) -> Cpu:
         """Return the CPU of a group."""
         return self.request.cpus[self.groups[group].cpu]
