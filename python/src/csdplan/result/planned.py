@@ -68,7 +68,10 @@ def paragraph(
         first = binding[0]
         text += f"The {first.name} sets the price: 10 % less of it saves ${first.saving_usd:,.0f}. "
     if plan.bound_usd < plan.cost_usd * (1 - 1e-6):
-        text += f"No cheaper purchase was found; none costs less than ${plan.bound_usd:,.0f}. "
+        text += (
+            f"No cheaper purchase was found; none costs less than ${plan.bound_usd:,.0f}. The "
+            "search ended before it could say more. "
+        )
     return text.strip()
 
 

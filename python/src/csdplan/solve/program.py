@@ -11,9 +11,9 @@ is better than, and ``place`` finds out if one is as good.
 
 A host's *mode* is, where load and compute times add, a transfer speed B_j that its drives can feed:
 equation 5 says y (1 / B + c / n) <= 1, and B = min(m read, ingest) is what makes that a product of
-unknowns. The speeds are those of drives of one kind or two, up to what the host takes in, so such an
-array loses nothing, unless there are so many speeds that they are thinned; B_j <= the true speed in
-every case, so a purchase found does what it says.
+unknowns. The speeds are those of drives of one kind or two, up to what the host takes in. So such
+an array loses nothing, unless there are so many speeds that they are thinned; B_j <= the true speed
+in every case, so a purchase found does what it says.
 
 A drive has one medium, which its own computing, reads of hosts and writes share. Reads, results and
 writes share its port, and all of them cross the host, or its card. A host takes in no more than its
