@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +34,7 @@ from csdplan.result import planned, priced, purchase
 from csdplan.result.weighed import enters, lists, regret_text
 from csdplan.solve import optimize as solver
 from csdplan.solve.draws import Draws
+from csdplan.solve.purchase import Request
 from csdplan.solve.regret import Weighed, rivals, weigh
 from csdplan.texts import overlap_name
 
@@ -202,7 +203,7 @@ def plan(
         text = planned.impossible(lacking) if lacking else _NO_ONE_KIND
         facts = {"verdict": "infeasible", "answer": text}
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
-    others = question_asked.others(best)
+    others = question_asked.others(asked.request, best)
     weighed = question_asked.weighed(asked, [best, *(one for _, one in others if one)], draws)
     hosts = [asked.chassis] if best.hosts else []
     paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
@@ -266,7 +267,7 @@ def measured_on(texts: Sequence[str], parts: Catalogue) -> dict[str, Profile]:
 
 
 class _Question:
-    """A question that can be asked again with a change."""
+    """A question, and what it is answered from."""
 
     def __init__(
         self,
@@ -286,17 +287,16 @@ class _Question:
                 device = computing(inside, part.device, part.profile)
                 self._inside[part.name] = (inside, device)
 
-    def asked(self, *, without: str | None = None) -> Asked:
-        """Return the request, without a further part."""
+    def asked(self) -> Asked:
+        """Return the request."""
         choice = self._choice
-        more = choice.without if without is None else (*choice.without, without)
         return to_request(
             self._ask,
             self._parts,
             self._profile,
             self._inside,
             only=choice.only,
-            without=more,
+            without=choice.without,
             measured=choice.measured,
             unmeasured=choice.unmeasured,
         )
@@ -310,17 +310,16 @@ class _Question:
         found = rivals(asked.request, plans, drawn, lambda one: self._find(one, explain=False))
         return weigh(asked.request, found, drawn)
 
-    def others(self, best: solver.Plan) -> list[planned.Alternative]:
+    def others(self, request: Request, best: solver.Plan) -> list[planned.Alternative]:
         """Return the cheapest purchases without the drive, and without the CPU, bought most."""
         found: list[planned.Alternative] = []
         for bought in (best.drives, best.hosts):
             if not bought:
                 continue
             name = max(bought, key=lambda one: bought[one])
-            try:
-                request = self.asked(without=name).request
-            except ModelError:
-                found.append((name, None))
-                continue
-            found.append((name, self._find(request, explain=False)))
+            cpus = tuple(cpu for cpu in request.cpus if cpu.name != name)
+            drives = tuple(kind for kind in request.drives if kind.name != name)
+            left = cpus and drives
+            other = replace(request, cpus=cpus, drives=drives) if left else None
+            found.append((name, None if other is None else self._find(other, explain=False)))
         return found

@@ -86,5 +86,5 @@ class Part(Table):
 
     def value(self, name: str) -> float | None:
         """Return a number's value; None if it is unknown."""
-        number = self.numbers().get(name)
+        number: Number | None = getattr(self, name)
         return None if number is None else number.value

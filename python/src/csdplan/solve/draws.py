@@ -64,13 +64,15 @@ class Draws:
         if count < 1:
             raise ModelError("draws", count, "at least 1")
         self.doubt, self.count, self._seed = doubt, count, seed
+        self._known: dict[tuple[str, str], FloatArray] = {}
 
     def _factor(self, kind: str, name: str, sigma: float) -> FloatArray:
         """Return lognormal factors of a stream of its own, that of the name."""
-        if sigma == 0:
-            return np.ones(self.count)
-        stream = np.random.default_rng([self._seed, *f"{kind} {name}".encode()])
-        return np.asarray(np.exp(sigma * stream.standard_normal(self.count)))
+        if (kind, name) not in self._known:
+            stream = np.random.default_rng([self._seed, *f"{kind} {name}".encode()])
+            normal = stream.standard_normal(self.count) if sigma else np.zeros(self.count)
+            self._known[kind, name] = np.exp(sigma * normal)
+        return self._known[kind, name]
 
     def price(self, part: str) -> FloatArray:
         """Return factors of a part's price."""

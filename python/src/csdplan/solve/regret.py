@@ -22,7 +22,7 @@ from csdplan.solve.spare import COMPUTING, MOVING, utilization
 
 #: Draws for which the best list is looked for, parts taken as divisible, and lists beyond those
 #: known at most.
-_LOOKS, _MORE = 8, 3
+_LOOKS, _MORE = 6, 3
 #: Bounds of 90 % of cases.
 LOW, HIGH = 0.05, 0.95
 _LIMIT_S = 5.0
