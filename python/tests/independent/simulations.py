@@ -1,7 +1,7 @@
 """Random jobs against a simulation of its own: ``python tests/independent/simulations.py 200``.
 
 It is written after the rules in the guide, and shares no code with csdplan's: transfers, timers and
-workers in plain lists, and the speeds of all transfers found anew at every event.
+workers in plain lists, and the speeds of all transfers found again at every event.
 """
 
 from __future__ import annotations

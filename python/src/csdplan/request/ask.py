@@ -19,7 +19,7 @@ from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
 SPREAD = 0.05
-#: CPU that a core is taken to be of, if nobody says: the host of the shipped profiles.
+#: CPU that a core is of, unless a workload says otherwise: the host of the shipped profiles.
 UNIT_CPU = "epyc-7352"
 _PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
 #: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.

@@ -1,4 +1,4 @@
-"""How far the numbers behind a plan may be off, by where they are from.
+"""Spreads of the numbers behind a plan, by where they are from.
 
 The deviations below are assumptions, but for those of core speeds that public figures give: over
 the ten programs of the suite that the figures are of, the logarithm of the quotient of two CPUs

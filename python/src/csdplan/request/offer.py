@@ -44,7 +44,7 @@ class Asked:
     left_out : tuple of str
         Parts that could not be offered, and why.
     unmeasured : tuple of str
-        Parts on offer whose cores nobody has measured.
+        Parts on offer without a measurement of cores like theirs.
     core_prov : mapping of (str, str) to str
         How the time of a core is known, by workload and part.
     reference : str or None
@@ -103,7 +103,7 @@ def to_request(
     measured : mapping of str to Profile, optional
         Profiles measured on parts themselves: their host points go before all others.
     unmeasured : bool
-        True to offer parts whose cores nobody has measured; else only those that `only` names.
+        True to offer parts without a measurement of their cores; else only those that `only` names.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def paragraph(
 
 
 def unmeasured(plan: Plan, parts: Sequence[str], titles: Mapping[str, str]) -> str:
-    """Say which of the parts that are bought have cores that nobody has measured."""
+    """Say which of the parts that are bought have cores without a measurement."""
     bought = [titles[name] for name in plan.bought if name in parts]
     if not bought:
         return ""

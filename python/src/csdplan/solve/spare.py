@@ -1,4 +1,4 @@
-"""How much of its cores, or of its links, a purchase must use to do what is required."""
+"""Share of its cores, or of its links, that a purchase must use to do what is required."""
 
 from __future__ import annotations
 
