@@ -112,13 +112,13 @@ def test_uncertainty_says_where_the_point_falls(tmp_path: Path) -> None:
     quantiles, hangs, shares = tables(*UNCERTAIN, "--samples", "5000", "--plot", str(figure))
     assert [row["devices"] for row in quantiles] == sorted(row["devices"] for row in quantiles)
     assert quantiles[2]["devices"] == 12
-    assert {row["input"] for row in hangs} == {"csd_tx_s", "ssd_comp_s", "csd_comp_s"}
+    assert {row["input"] for row in hangs} == {"ssd_tx_s", "csd_tx_s", "ssd_comp_s", "csd_comp_s"}
     assert sum(row["share"] for row in shares) == pytest.approx(1)
     assert figure.stat().st_size > 1000
 
 
 def test_uncertainty_takes_spreads_and_ranges() -> None:
-    fixed = ["--spread", "inferred=0", "--samples", "100"]
+    fixed = ["--spread", "inferred=0", "--spread", "assumed=0", "--samples", "100"]
     quantiles, hangs, _ = tables(*UNCERTAIN, *fixed)
     assert {row["devices"] for row in quantiles} == {12}
     assert hangs == []

@@ -10,16 +10,19 @@ from typer.testing import CliRunner
 import csdplan as cp
 from csdplan.cli import app
 from csdplan.document import Question, render
+from csdplan.hardware import load_catalogue
 from csdplan.profile import load, workload_of
 from csdplan.request import load_request
 from csdplan.request.scenario import load_scenario
+from csdplan.result.listed import listed
 
 NEWPORT = load("newport")
 
 
 def asked(**options: object) -> Question:
     held = workload_of(NEWPORT, "count", name="newport")
-    return Question("newport", NEWPORT, held, (1, 4, 16), **options)  # type: ignore[arg-type]
+    prices = listed(load_catalogue())
+    return Question("newport", NEWPORT, held, (1, 4, 16), prices, **options)  # type: ignore[arg-type]
 
 
 class Balanced(HTMLParser):
@@ -53,7 +56,7 @@ def test_the_report_says_it_all(tmp_path: Path) -> None:
     said = (
         "For count, newport drives that compute are faster than as many smartssd SSDs: against "
         "a host with 1 core from 12 drives on (11-13), against a host with 4 cores from 28 drives "
-        "on (26-30), against a host with 16 cores from 44 drives on (41-48)."
+        "on (25-32), against a host with 16 cores from 44 drives on (39-52)."
     )
     assert f'<p class="answer">{said}' in text
     assert "Host(4): the closed form says 48, and is wrong here" in text
@@ -105,6 +108,22 @@ def test_a_report_plans_a_purchase(tmp_path: Path) -> None:
     assert "<caption>What would change the answer" in text
 
 
+def test_one_price_list_serves_costs_and_purchase(tmp_path: Path) -> None:
+    (tmp_path / "ask.toml").write_text('store = "20TB"\n', encoding="utf-8")
+    quotes = tmp_path / "quotes.toml"
+    quotes.write_text(
+        'schema = 1\ndate = "2026-11-20"\nprov = "given"\n'
+        '[usd]\n"samsung-pm9a3-7.68tb" = 77\n"chassis-2u24" = 3000\n',
+        encoding="utf-8",
+    )
+    out = cp.report(tmp_path / "r.html", ask=tmp_path / "ask.toml", prices=quotes)
+    text = out.read_text(encoding="utf-8")
+    assert "a host at 4,080 USD" in text
+    assert "SSDs at 77 USD (Catalogue: Samsung PM9A3 7.68 TB" in text
+    assert "3 x Samsung PM9A3" in text
+    assert "2022" not in cp.report(tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_a_scenario_of_systems_is_costed(tmp_path: Path) -> None:
     text = render(asked(scenario=load_scenario(None)))
     assert "<caption>As configured" in text
@@ -117,9 +136,8 @@ def test_equal_questions_give_equal_bytes() -> None:
 
 def test_text_of_a_profile_cannot_become_markup() -> None:
     meta = NEWPORT.meta.model_copy(update={"note": "<script>alert(1)</script>"})
-    question = Question(
-        "<b>x</b>", NEWPORT.model_copy(update={"meta": meta}), asked().workload, (1,)
-    )
+    usual, named = asked(), NEWPORT.model_copy(update={"meta": meta})
+    question = Question("<b>x</b>", named, usual.workload, (1,), usual.prices)
     text = render(question)
     assert "<script" not in text
     assert "&lt;script&gt;" in text

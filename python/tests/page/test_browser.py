@@ -162,7 +162,7 @@ def test_a_phone_keeps_the_answer_in_one_line_above_everything(browser: Any, add
     shown = Shown(browser, f"{address}?b.profile=newport&b.cores=16", PHONE)
     page = shown.page
     sync_api.expect(page.locator("#short")).to_have_text(
-        "A: 28 drives (26-30) · B: 44 drives (41-48)", timeout=WAIT_MS
+        "A: 28 drives (25-32) · B: 44 drives (39-52)", timeout=WAIT_MS
     )
     line = page.locator("#short")
     assert line.bounding_box()["height"] < 44

@@ -124,7 +124,7 @@ def test_the_cost_figure_shows_throughput_too() -> None:
 
 def test_the_figure_marks_what_the_results_say() -> None:
     panel = figures.throughput(answer(State(cores=4)).curves)
-    assert [(mark.x, mark.low, mark.high) for mark in panel.marks] == [(12, 11, 13), (28, 26, 30)]
+    assert [(mark.x, mark.low, mark.high) for mark in panel.marks] == [(12, 11, 13), (28, 25, 32)]
     assert panel.limits[0].x == 8
     for line in panel.lines:
         inside = zip(line.low, line.values, line.high, strict=True)
@@ -133,8 +133,8 @@ def test_the_figure_marks_what_the_results_say() -> None:
 
 def test_the_sentence_says_how_sure_it_is() -> None:
     said = own.sentences(answer(State()))
-    assert said[0].startswith("For count, 28 newport drives (26-30 in 90 % of cases) or more beat")
-    assert own.short(answer(State()).result) == "count: break-even 28 drives (26-30)"
+    assert said[0].startswith("For count, 28 newport drives (25-32 in 90 % of cases) or more beat")
+    assert own.short(answer(State()).result) == "count: break-even 28 drives (25-32)"
 
 
 def test_a_drive_that_never_breaks_even_is_said_so() -> None:
@@ -167,12 +167,12 @@ def test_no_scenario_breaks_the_page(state: State) -> None:
 
 def test_the_page_says_what_to_measure_next() -> None:
     shown = layout.parts(((State(), answer(State())),), 640)["basis"]
-    assert "Most of the spread comes from one time, drive: read its own flash (inferred)" in shown
+    assert "Most of the spread comes from one time, SSD: load into the host (assumed)" in shown
     found = answer(State())
     assert found.widest is not None
     name, low, high = found.widest
     host = found.system.hosts[-1]
-    assert name == "csd_tx_s", "as the thorough analysis has it (tutorial 3)"
+    assert name == "ssd_tx_s", "as the thorough analysis has it (tutorial 3)"
     assert (host.devices_low or 0) <= low < high <= (host.devices_high or 0)
 
 

@@ -1,12 +1,14 @@
 """The page's server: changes, files, faults, and the protocol."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +17,7 @@ from typer.testing import CliRunner
 
 import csdplan as cp
 from csdplan.cli import app
-from csdplan.commands.reports import _planned
+from csdplan.commands.reports import PriceChoice
 from csdplan.errors import ModelError
 from csdplan.page.export import tables
 from csdplan.page.server import BODY_BYTES_MAX, Page, opened, serve, updated
@@ -39,7 +41,7 @@ def post(path: str, body: object) -> dict[str, Any]:
 def test_two_scenarios_stand_side_by_side() -> None:
     values = {which: to_values(State(cores=cores)) for which, cores in (("a", 4), ("b", 16))}
     found = updated({**values, "width": 500})
-    assert found["html"]["short"] == "A: 28 drives (26-30) · B: 44 drives (41-48)"
+    assert found["html"]["short"] == "A: 28 drives (25-32) · B: 44 drives (39-52)"
     assert found["html"]["curves"].count("<figure") == 2
     assert "b.cores=16" in found["link"]
     copied = updated({**values, "do": {"what": "compare"}})
@@ -127,7 +129,7 @@ def test_downloads_hold_every_table() -> None:
 
 
 def test_the_purchase_is_that_of_the_command() -> None:
-    page = Page(_planned)
+    page = Page(PriceChoice((), None, None).planned)
     state = State(store=20, works=(Work("count", 10.0),), protect="none")
     body = json.dumps({"a": to_values(state), "b": None}).encode()
     shown = json.loads(page.respond("POST", "/purchase", OURS, body).body)["buy"]
@@ -221,3 +223,36 @@ def test_a_busy_port_is_refused_in_words() -> None:
         result = CliRunner().invoke(app, ["ui", "--port", str(port)])
     assert result.exit_code == 1
     assert f"port {port} of 127.0.0.1 is in use" in result.stderr
+
+
+def test_one_price_list_serves_the_whole_page(tmp_path: Path) -> None:
+    """In a process of its own: the page's fields have its prices from their import on."""
+    quotes = tmp_path / "quotes.toml"
+    quotes.write_text(
+        'schema = 1\ndate = "2026-11-20"\nprov = "given"\n[usd]\n"samsung-pm9a3-7.68tb" = 77\n',
+        encoding="utf-8",
+    )
+    # In place of a server that answers for ever, one that is asked twice.
+    code = (
+        "import json, sys, types\n"
+        "def served(port, planner):\n"
+        "    del sys.modules['csdplan.page.server']\n"
+        "    from csdplan.page.server import Page\n"
+        "    from csdplan.page.state import State, to_values\n"
+        "    body = json.dumps({'a': to_values(State(store=20, works=())), 'b': None}).encode()\n"
+        "    head = {'Host': 'localhost', 'Content-Type': 'application/json'}\n"
+        "    page = Page(planner)\n"
+        "    print(page.respond('GET', '/', head).body.decode())\n"
+        "    print(json.loads(page.respond('POST', '/purchase', head, body).body)['buy'])\n"
+        "sys.modules['csdplan.page.server'] = types.SimpleNamespace(serve=served)\n"
+        "import csdplan.commands.reports as r\n"
+        "r.ui(0, prices=sys.argv[1])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(quotes)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    costs, _, buys = ran.stdout.partition("</html>")
+    assert re.search(r'"ssd_usd"[^>]* value="77"', costs)
+    assert "samsung-pm9a3-7.68tb" in buys
+    assert ">77</td>" in buys

@@ -213,6 +213,11 @@ def test_a_profile_next_to_the_request_is_read(tmp_path: Path) -> None:
         ("store = '1TB'\nprofile = '/etc/passwd'", "profile = /etc/passwd"),
         ("store = '1TB'\nworkload = [{ name = 'a' }]", "without core, throughput"),
         ("budget = '5k'", "store, workload"),
+        ("write = '1GB/s'\nstore = '1TB'\nwrite_daily = '1TB'", "the page has no other than write"),
+        (
+            "workload = [{ name = 'a', throughput = '1GB/s', core = '1GB/s', cpu = 'epyc-9754' }]",
+            "the page has no other one",
+        ),
         ("workload = 5", "workload = 5: expected a list"),
         ("workload = [[1]]", "workload"),
     ],

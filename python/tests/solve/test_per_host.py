@@ -31,13 +31,21 @@ def random_request(rng: np.random.Generator) -> Request:
         Cpu(f"c{i}", int(rng.integers(4, 33)), float(rng.integers(10, 60) * 50), intake, 4)
         for i, intake in enumerate(rng.choice([8e9, 16e9, 32e9], rng.integers(1, 3)))
     )
-    cpus = tuple(replace(cpu, bay_Bps=float(rng.choice([3.9e9, 1e10]))) for cpu in cpus)
+    cpus = tuple(
+        replace(
+            cpu,
+            bay_Bps=float(rng.choice([3.9e9, 1e10])),
+            memory_Bps=float(rng.choice([np.inf, 9e9, 25e9])),
+        )
+        for cpu in cpus
+    )
     kinds = []
     for i in range(int(rng.integers(1, 4))):
         read = float(rng.uniform(0.5, 7)) * GB
         price = float(rng.integers(80, 900))
         write = float(rng.uniform(0.5, 3)) * GB if rng.random() < 0.5 else None
-        kinds.append(DriveKind(f"k{i}", price, 4 * TB, read, write_Bps=write))
+        lanes = int(rng.choice([2, 4]))
+        kinds.append(DriveKind(f"k{i}", price, 4 * TB, read, write_Bps=write, lanes=lanes))
     network: tuple[NetworkPart, ...] = ()
     if rng.random() < 0.5:
         kinds.append(DriveKind("box", float(rng.integers(80, 900)), 4 * TB, 4 * GB, slots=0))
@@ -62,6 +70,12 @@ def random_request(rng: np.random.Generator) -> Request:
     return Request(cpus, tuple(kinds), demands, limits, overlap, network)
 
 
+def port_Bps(asked: Request, name: str, cpu: Cpu) -> float:
+    """Return what a drive's port carries: as much as it reads, and as its lanes do in this bay."""
+    (kind,) = [kind for kind in asked.drives if kind.name == name]
+    return min(kind.read_Bps, cpu.bay_Bps * kind.lanes / 4)
+
+
 def check_host(asked: Request, one: Placed) -> float:
     """Hold one host to what it holds itself; return what crosses its cards [bytes/s]."""
     (cpu,) = [cpu for cpu in asked.cpus if cpu.name == one.name]
@@ -78,7 +92,7 @@ def check_host(asked: Request, one: Placed) -> float:
     crossing = 0.0
     for held in one.drives:
         port = held.read_Bps + held.returned_Bps + held.written_Bps
-        assert port <= min(kinds[held.name].read_Bps, cpu.bay_Bps) * MORE + NEXT
+        assert port <= port_Bps(asked, held.name, cpu) * MORE + NEXT
         crossing += held.count * port
         inside = [s for s in one.shares if s.in_drive and s.where == held.name]
         seconds = sum(s.rate_Bps * demands[s.workload].drive_s_per_byte[held.name] for s in inside)
@@ -96,11 +110,13 @@ def check_host(asked: Request, one: Placed) -> float:
         busy += held.written_Bps / write_Bps if write_Bps else 0.0
         assert busy <= MORE
     assert crossing + one.network_Bps <= cpu.ingest_Bps * MORE + NEXT
+    twice = 2 * (crossing + one.network_Bps)
+    assert twice <= cpu.memory_Bps * MORE + NEXT, "in, and read again"
     core_s = sum(s.rate_Bps * demands[s.workload].core_s_per_byte[cpu.name] for s in on_cores)
     if asked.overlap is Overlap.SERIAL:
-        local = sum(n.count * min(kinds[n.name].read_Bps, cpu.bay_Bps) for n in one.drives)
+        local = sum(n.count * port_Bps(asked, n.name, cpu) for n in one.drives)
         local += sum(links[name] * n for name, n in one.cards.items())
-        fastest = min(local, cpu.ingest_Bps)
+        fastest = min(local, cpu.ingest_Bps, cpu.memory_Bps / 2)
         assert computed / max(fastest, 1.0) + core_s / cpu.cores <= MORE
     assert core_s <= cpu.cores * MORE
     return one.network_Bps
@@ -157,7 +173,8 @@ def cheapest(asked: Request) -> float | None:
                 continue
             kinds = list(zip(counts, asked.drives, strict=True))
             read = sum(n * min(kind.read_Bps, cpu.bay_Bps) for n, kind in kinds)
-            rate = min(read, cpu.ingest_Bps, cpu.cores / demand.core_s_per_byte[cpu.name])
+            taken = min(read, cpu.ingest_Bps, cpu.memory_Bps / 2)
+            rate = min(taken, cpu.cores / demand.core_s_per_byte[cpu.name])
             hosts.append((cpu.price_usd + sum(n * kind.price_usd for n, kind in kinds), rate))
     # A host that costs no less and does no more than another is never needed.
     useful = [
@@ -182,6 +199,7 @@ def test_no_purchase_whose_hosts_work_is_cheaper() -> None:
             Cpu(f"c{i}", 8, float(rng.integers(5, 40) * 50), float(rng.choice([8e9, 16e9])), 3)
             for i in range(2)
         )
+        cpus = tuple(replace(cpu, memory_Bps=float(rng.choice([np.inf, 1e10]))) for cpu in cpus)
         kinds = tuple(
             DriveKind(f"k{i}", float(rng.integers(80, 900)), TB, float(rng.uniform(1, 6)) * GB)
             for i in range(2)

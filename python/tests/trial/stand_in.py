@@ -79,7 +79,9 @@ def run(drives: int, pace: dict[str, Any], read_Bps: int) -> None:
     kernel, on = after("run"), after("--on")
     size = int((HERE / "size").read_text(encoding="utf-8"))
     passes = 2 if kernel == "page-rank" else 1
-    rate = read_Bps * drives
+    # A core of the host has two parts in hand, and a part lies on one drive.
+    by_parts = kernel in {"array-merge", "page-rank"} and on == "host"
+    rate = read_Bps * (min(drives, 2 * int(after("--cores"))) if by_parts else drives)
     if on == "drives":
         (point,) = (point for point in pace["point"] if point["kernel"] == kernel)
         rate = drives * point["bytes"] / (point["load_s"]["median"] + point["comp_s"]["median"])

@@ -238,7 +238,7 @@ def test_misses_are_explained_by_their_runs() -> None:
 
     def explained(kernel: str, cores: int | None, *rates_MBps: float) -> str:
         plan = {("count", None): 100.0, ("count", 1): 60.0, ("page-rank", None): 200.0}
-        rates = {(k, c): plan.get((k, c), 60.0) for k in setting.kernels for c in (None, 1)}
+        rates = {(k, c): plan.get((k, c), 30.0) for k in setting.kernels for c in (None, 1)}
         samples = [
             Sample(k, 4, c, (rates_MBps[i] if (k, c) == (kernel, cores) else rate) * MB)
             for i in range(3)
@@ -250,7 +250,7 @@ def test_misses_are_explained_by_their_runs() -> None:
     assert "reached 95% of the plan, so other work" in explained("count", None, 80, 80, 95)
     assert explained("count", None, 30, 60, 99).startswith("unsteady: quartiles")
     assert "a cost that the plan leaves out" in explained("count", None, 50, 50, 50)
-    assert "from at most 2 of 4 drives" in explained("page-rank", 1, 30, 30, 30)
+    assert "from at most 2 of 4 drives" in explained("page-rank", 1, 20, 20, 20)
     assert "longer when they were characterized" in explained("count", 1, 90, 90, 90)
 
 

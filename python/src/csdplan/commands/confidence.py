@@ -54,10 +54,10 @@ def uncertainty(
     of: Annotated[
         str,
         Option(
-            "Variation of a measured time: that of a single run, or of the median.",
-            doc="Variation of a measured time: that of a single ``run``, or of the ``median``.",
+            "Variation of a measured time: that of the median, or of a single run.",
+            doc="Variation of a measured time: that of the ``median``, or of a single ``run``.",
         ),
-    ] = "run",
+    ] = "median",
     samples: Annotated[int, Option("Draws.", min=1, max=10_000_000)] = 100_000,
     base: Annotated[
         int, Option("Points for the indices: a power of two.", min=2, max=1 << 20)

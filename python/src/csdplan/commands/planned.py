@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -25,15 +26,18 @@ from csdplan.options import (
     documented,
     paths_of,
 )
-from csdplan.profile import load
-from csdplan.request.ask import Ask, read_ask, read_file_of_question
-from csdplan.request.offer import Asked, check_parts, to_request
+from csdplan.profile import Profile, load
+from csdplan.request.ask import UNIT_CPU, Ask, read_ask, read_file_of_question
+from csdplan.request.doubt import doubt_of
+from csdplan.request.offer import Asked, check_parts, has_cores, to_request
 from csdplan.result import planned, priced, purchase
+from csdplan.result.weighed import enters, lists, regret_text
 from csdplan.solve import optimize as solver
+from csdplan.solve.draws import Draws
+from csdplan.solve.purchase import Request
+from csdplan.solve.regret import Weighed, rivals, weigh
 from csdplan.texts import overlap_name
 
-#: A purchase this many standard deviations faster or slower bounds 90 % of cases.
-_NINETY = 1.645
 _PROFILE = "newport"
 _NO_ONE_KIND = "No one kind of drive in one kind of host does this: ask without --one-kind."
 
@@ -70,8 +74,14 @@ def plan(
         str | float | None, Option("With all at work, such as 12kW.", metavar="POWER")
     ] = None,
     write: Annotated[
+        str | float | None, Option("Client data written at peak, such as 3GB/s.", metavar="RATE")
+    ] = None,
+    write_daily: Annotated[
         str | float | None,
-        Option("Client data written, within the drives' endurance.", metavar="RATE"),
+        Option(
+            "Client data written in a day, which wears drives out. Default: the peak, all day.",
+            metavar="SIZE",
+        ),
     ] = None,
     filesystem: Annotated[
         str | float | None, Option("Share of the file system. Default: 2%.", metavar="SHARE")
@@ -116,16 +126,37 @@ def plan(
         ProfileLike | None,
         Option("Profile whose host points give the times of one core. Default: newport.", type=str),
     ] = None,
+    cores: Annotated[
+        Sequence[str],
+        Option(
+            "A profile that csd characterize measured on this CPU or box. Repeat it.",
+            doc="Profiles that ``csd characterize`` measured on CPUs or boxes, as "
+            "``PART=PROFILE``: their host points go before all other times.",
+            metavar="PART=PROFILE",
+            type=list[str],
+        ),
+    ] = (),
+    unmeasured: Annotated[
+        bool, Option("Offer also parts whose cores nobody has measured, at an assumed speed.")
+    ] = False,
     prices: PricesOption = None,
     price_date: PriceDateOption = None,
+    draws: Annotated[
+        int,
+        Option(
+            "Draws of prices, speeds and assumed numbers; 0: take them as they are.",
+            min=0,
+            max=100_000,
+        ),
+    ] = 400,
     time_limit_s: TimeLimitOption = 20.0,
 ) -> Tables:
     """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
 
     Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
     Returns the sheets ``bill``, ``work``, ``topology``, ``requirements``, ``alternatives``,
-    ``certainty`` and ``prices``, or ``shortfalls`` if nothing can be bought; fact ``answer`` is one
-    paragraph.
+    ``certainty``, ``lists``, ``enters`` and ``prices``, or ``shortfalls`` if nothing can be bought;
+    fact ``answer`` is one paragraph.
     """
     given = {
         "store": store,
@@ -134,6 +165,7 @@ def plan(
         "budget": budget,
         "power": power,
         "write": write,
+        "write_daily": write_daily,
         "filesystem": filesystem,
         "spare": spare,
         "compression": compression,
@@ -155,35 +187,48 @@ def plan(
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
     check_parts(chosen, only, without)
     find = OneKind(time_limit_s) if one_kind else AnyKinds(time_limit_s)
-    question_asked = _Question(question, chosen, source, tuple(only), tuple(without), find)
+    choice = _Choice(tuple(only), tuple(without), measured_on(cores, chosen), unmeasured)
+    question_asked = _Question(question, chosen, source, choice, find)
     asked = question_asked.asked()
     titles = {name: part.title for name, part in chosen.parts.items()}
     warnings = tuple(f"left out: {text}" for text in asked.left_out)
+    if asked.reference is None and any(work.core_Bps is None for work in question.works):
+        warnings += (
+            f"profile {source}: its host is no CPU of the catalogue; its cores count as those of "
+            f"{titles[UNIT_CPU]}",
+        )
     best = find(asked.request)
     if best is None:
         lacking = solver.shortfalls(asked.request, time_limit_s=time_limit_s)
         text = planned.impossible(lacking) if lacking else _NO_ONE_KIND
         facts = {"verdict": "infeasible", "answer": text}
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
-    spread = question_asked.spread() if question.works else (None, None)
+    others = question_asked.others(asked.request, best)
+    weighed = question_asked.weighed(asked, [best, *(one for _, one in others if one)], draws)
     hosts = [asked.chassis] if best.hosts else []
     paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
-    answer = planned.paragraph(asked.request, best, spread, titles)
-    answer += f" {priced.prices_text(paid, date.today())}"
+    answer = planned.unmeasured(best, asked.unmeasured, titles)
+    answer += planned.paragraph(asked.request, best, weighed, titles)
+    answer += f" {regret_text(weighed, draws, titles)}"
+    answer += priced.prices_text(paid, date.today())
     warnings += priced.expired(paid, date.today())
+    chassis = {cpu.name: chosen.prices[asked.chassis].usd for cpu in asked.request.cpus}
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
         "topology": purchase.topology(asked.request, best),
         "requirements": purchase.requirements(best),
-        "alternatives": planned.alternatives(best, question_asked.others(best), titles),
-        "certainty": planned.certainty(best, spread, asked.assumed, chosen.prices),
+        "alternatives": planned.alternatives(best, others, titles),
+        "certainty": planned.certainty(best, weighed, asked.assumed, chosen.prices),
+        "lists": lists(weighed, draws),
+        "enters": enters(best, {name: one.usd for name, one in chosen.prices.items()}, chassis),
         "prices": priced.prices(
             "Prices of this bill", {name: [one] for name, one in paid.items()}, date.today()
         ),
     }
-    if not question.works:
-        del sheets["work"]
+    for name, needed in (("work", question.works), ("lists", weighed), ("enters", best.enters_usd)):
+        if not needed:
+            del sheets[name]
     return Tables(sheets, warnings, facts={"verdict": best.verdict.value, "answer": answer})
 
 
@@ -194,19 +239,45 @@ def _beside(profile: object, folder: Path | None) -> str | Path:
     return folder / name if is_file and folder is not None else name
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """Parts to choose from, and what was measured on them."""
+
+    only: tuple[str, ...]
+    without: tuple[str, ...]
+    measured: Mapping[str, Profile]
+    unmeasured: bool
+
+
+def measured_on(texts: Sequence[str], parts: Catalogue) -> dict[str, Profile]:
+    """Return the profiles of texts such as ``epyc-9354=mine.toml``, by part.
+
+    Raises
+    ------
+    ModelError
+        If a text is none, or names no part with cores.
+    """
+    found = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or name not in parts.parts or not has_cores(parts.parts[name]):
+            raise ModelError("cores", text, "PART=PROFILE, the part a CPU or box of the catalogue")
+        found[name] = load(file)
+    return found
+
+
 class _Question:
-    """A question that can be asked again with a change."""
+    """A question, and what it is answered from."""
 
     def __init__(
         self,
         ask: Ask,
         parts: Catalogue,
         profile: ProfileLike,
-        only: tuple[str, ...],
-        without: tuple[str, ...],
+        choice: _Choice,
         find: Finder,
     ) -> None:
-        self._ask, self._parts, self._only, self._without = ask, parts, only, without
+        self._ask, self._parts, self._choice = ask, parts, choice
         self._find = find
         self._profile = profile_of(profile)[1]
         self._inside = {}
@@ -216,37 +287,39 @@ class _Question:
                 device = computing(inside, part.device, part.profile)
                 self._inside[part.name] = (inside, device)
 
-    def asked(self, *, without: str | None = None, slower: float = 0.0) -> Asked:
-        """Return the request, without a further part or with slower workloads."""
-        more = self._without if without is None else (*self._without, without)
+    def asked(self) -> Asked:
+        """Return the request."""
+        choice = self._choice
         return to_request(
             self._ask,
             self._parts,
             self._profile,
             self._inside,
-            only=self._only,
-            without=more,
-            slower=slower,
+            only=choice.only,
+            without=choice.without,
+            measured=choice.measured,
+            unmeasured=choice.unmeasured,
         )
 
-    def spread(self) -> tuple[solver.Plan | None, solver.Plan | None]:
-        """Return the purchases at both ends of 90 % of cases."""
-        low, high = (
-            self._find(self.asked(slower=sign * _NINETY).request, explain=False) for sign in (-1, 1)
-        )
-        return low, high
+    def weighed(self, asked: Asked, plans: list[solver.Plan], draws: int) -> tuple[Weighed, ...]:
+        """Return these lists, and others that may win, over so many draws; none of no draws."""
+        if not draws:
+            return ()
+        doubt = doubt_of(self._ask, asked, self._parts, self._inside, date.today())
+        drawn = Draws(doubt, draws)
+        found = rivals(asked.request, plans, drawn, lambda one: self._find(one, explain=False))
+        return weigh(asked.request, found, drawn)
 
-    def others(self, best: solver.Plan) -> list[planned.Alternative]:
+    def others(self, request: Request, best: solver.Plan) -> list[planned.Alternative]:
         """Return the cheapest purchases without the drive, and without the CPU, bought most."""
         found: list[planned.Alternative] = []
         for bought in (best.drives, best.hosts):
             if not bought:
                 continue
             name = max(bought, key=lambda one: bought[one])
-            try:
-                request = self.asked(without=name).request
-            except ModelError:
-                found.append((name, None))
-                continue
-            found.append((name, self._find(request, explain=False)))
+            cpus = tuple(cpu for cpu in request.cpus if cpu.name != name)
+            drives = tuple(kind for kind in request.drives if kind.name != name)
+            left = cpus and drives
+            other = replace(request, cpus=cpus, drives=drives) if left else None
+            found.append((name, None if other is None else self._find(other, explain=False)))
         return found

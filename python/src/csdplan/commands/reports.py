@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from csdplan.commands import planned
 from csdplan.commands.choose import choose, profile_of
 from csdplan.errors import PlotError
+from csdplan.hardware import Catalogue, load_catalogue
 from csdplan.options import (
     BytesOption,
+    CatalogueOption,
     DeviceOption,
     HostComputeOption,
     HostTransferOption,
     KernelOption,
     KLimitOption,
     Option,
+    PriceDateOption,
+    PricesOption,
     ProfileLike,
     ProfileOption,
     SsdOption,
     documented,
+    paths_of,
 )
 from csdplan.request import load_request
 from csdplan.request.scenario import load_scenario
+from csdplan.result.listed import listed
 from csdplan.result.planned import Planned
 from csdplan.solve.purchase import Request
 from csdplan.texts import whole_numbers
@@ -61,6 +68,9 @@ def report(
     ask: Annotated[
         str | Path | None, Option("Also plan a purchase: a request of csdplan plan.")
     ] = None,
+    catalogue: CatalogueOption = (),
+    prices: PricesOption = None,
+    price_date: PriceDateOption = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,
     bytes: BytesOption = None,
@@ -80,18 +90,20 @@ def report(
     if target_file.suffix.lower() not in {".html", ".htm"}:
         raise PlotError(f"{out}: a report's name ends in .html")
     name, source = profile_of(profile)
+    listed_by = PriceChoice(tuple(paths_of(catalogue)), prices, price_date)
     question = Question(
         name=name,
         profile=source,
         workload=choose(profile, kernel, device=device, ssd=ssd, bytes=bytes),
         host_cores=tuple(host_cores),
+        prices=listed(listed_by.catalogue()),
         k_limit=k_limit,
         sd_tx=sd_tx,
         sd_comp=sd_comp,
         target=target,
         scenario=None if scenario is None else load_scenario(scenario),
         request=load_request(request) if isinstance(request, str | Path) else request,
-        planned=None if ask is None else _planned(ask=ask),
+        planned=None if ask is None else listed_by.planned(ask=ask),
     )
     write(target_file, question)
     return target_file
@@ -102,6 +114,10 @@ def ui(
     port: Annotated[
         int, Option("Port on this machine; 0: any that is free.", min=0, max=65535)
     ] = 8050,
+    *,
+    catalogue: CatalogueOption = (),
+    prices: PricesOption = None,
+    price_date: PriceDateOption = None,
 ) -> None:
     """Serve the local page until interrupted.
 
@@ -110,12 +126,36 @@ def ui(
     OSError
         If the port cannot be had.
     """
+    from csdplan.page.prices import use  # noqa: PLC0415
+
+    listed_by = PriceChoice(tuple(paths_of(catalogue)), prices, price_date)
+    use(listed_by.catalogue())
+    # The fields of the page take its prices when it is imported.
     from csdplan.page.server import serve  # noqa: PLC0415 - slow to import
 
-    serve(port, _planned)
+    serve(port, listed_by.planned)
 
 
-def _planned(profile: ProfileLike | None = None, **values: Any) -> Planned:
-    """Plan a purchase from the catalogue, by the values of a request or by its file."""
-    found = planned.plan(profile=profile, time_limit_s=_LIMIT_S, **values)
-    return Planned(str(found.facts["answer"]), tuple(found.sheets.values()), found.warnings)
+@dataclass(frozen=True)
+class PriceChoice:
+    """The price list that everything in an answer is from."""
+
+    files: tuple[Path, ...]
+    prices: str | Path | None
+    price_date: str | None
+
+    def catalogue(self) -> Catalogue:
+        """Return the catalogue."""
+        return load_catalogue(self.prices, self.files, latest=self.price_date)
+
+    def planned(self, profile: ProfileLike | None = None, **values: Any) -> Planned:
+        """Plan a purchase from the catalogue, by the values of a request or by its file."""
+        found = planned.plan(
+            profile=profile,
+            time_limit_s=_LIMIT_S,
+            catalogue=self.files,
+            prices=self.prices,
+            price_date=self.price_date,
+            **values,
+        )
+        return Planned(str(found.facts["answer"]), tuple(found.sheets.values()), found.warnings)

@@ -67,6 +67,10 @@ def simulate(
     network_Bps: Annotated[
         float | None, Option("Bandwidth of the whole network.", flag="--network", metavar="BYTES/S")
     ] = None,
+    memory_Bps: Annotated[
+        float | None,
+        Option("Bandwidth of each host's memory.", flag="--memory", metavar="BYTES/S"),
+    ] = None,
     layout: Annotated[
         Layout | str,
         Option(
@@ -118,9 +122,8 @@ def simulate(
     node = node_of(
         workload, cores=host_cores, drives=drives, enabled=drives, k_limit=k_limit, profile=source
     )
-    system = System(
-        replace(node, nic_Bps=nic_Bps, sd_tx=sd_tx, sd_comp=sd_comp), hosts, network_Bps
-    )
+    node = replace(node, nic_Bps=nic_Bps, memory_Bps=memory_Bps, sd_tx=sd_tx, sd_comp=sd_comp)
+    system = System(node, hosts, network_Bps)
     job = Job(
         tasks=tasks,
         task_bytes=hosts * workload.bytes / max(1, tasks),

@@ -19,6 +19,7 @@ from csdplan.profile.workload import Workload
 from csdplan.result.break_even import BepResult, SystemResult, bep
 from csdplan.result.confidence import QUANTILES, UncertaintyResult, uncertain, uncertainty
 from csdplan.result.costs import Comparison, compared, purchase_sheet, tco
+from csdplan.result.listed import Listed
 from csdplan.result.planned import Planned
 from csdplan.result.purchase import bill, requirements, shortfall_sheet, topology, work
 from csdplan.result.sheet import Sheet, sheet_of
@@ -45,10 +46,9 @@ _ABSENT = (
     "the host's compute time is divided by its cores, without a serial part",
     "data are spread evenly, and drives share nothing",
 )
-_PRICES = (
-    "Prices of October 2022, as published: a host at 1,828 USD for the SSDs and at 485 USD for the "
-    "drives that compute, drives of 2 TB at 100 and 110 USD. --scenario FILE.toml costs systems of "
-    "your own, --ask FILE.toml plans a purchase from the catalogue of hardware."
+_OTHERS = (
+    "--scenario FILE.toml costs systems of your own, --ask FILE.toml plans a purchase from the "
+    "catalogue of hardware, --prices FILE has both at your prices."
 )
 
 
@@ -72,8 +72,10 @@ class Question:
         Slow-down factors of an overloaded host [1].
     target : int
         The break-even point to ask for what would have to change.
+    prices : Listed
+        Prices of hosts and drives.
     scenario : tuple or None
-        Systems, kernel and service to cost; None for the report's own kernel at published prices.
+        Systems, kernel and service to cost; None for the report's own kernel at `prices`.
     request : Request or None
         A purchase to find.
     planned : Planned or None
@@ -84,6 +86,7 @@ class Question:
     profile: Profile
     workload: Workload
     host_cores: tuple[int, ...]
+    prices: Listed
     k_limit: float | None = None
     sd_tx: float = 1.0
     sd_comp: float = 1.0
@@ -149,6 +152,11 @@ def _comparison(question: Question) -> Comparison:
         k_limit=question.k_limit,
         sd_tx=question.sd_tx,
         sd_comp=question.sd_comp,
+        host_usd=question.prices.host_usd,
+        csd_host_usd=question.prices.host_usd,
+        ssd_usd=question.prices.ssd_usd,
+        csd_usd=question.prices.csd_usd,
+        drive_bytes=question.prices.drive_bytes,
     )
 
 
@@ -167,7 +175,7 @@ def _bill(question: Question, costs: tuple[Cost, Cost, Cost]) -> list[str]:
         paragraph(cost_sentence(costs)),
         table(purchase_sheet(costs)),
         figure([figures.compared(costs)]),
-        paragraph(_PRICES, "note"),
+        paragraph(f"{question.prices} {_OTHERS}", "note"),
     ]
 
 

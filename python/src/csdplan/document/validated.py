@@ -27,7 +27,9 @@ hand.
   part of it, if that is less.
 - **The plan** takes the drives' times from that profile, and the host's from `csd characterize` on
   the same machine, with one paced drive. The host loads and computes at once, as `csd run` does.
-  The results that vector-add and array-merge write are in no plan; pace does not slow them.
+  A core takes two parts of array-merge or page-rank at once, each of one drive. "from" and "to"
+  hold 90 % of cases. The results that vector-add and array-merge write are in no plan; pace does
+  not slow them.
 - **Measured** is wall time of `csd run`, drives and hosts in turns within each repetition: median
   and quartiles. Which side is faster is judged by pairs of the same repetition.
 

@@ -43,11 +43,14 @@ class Part(Table):
     media_bw_Bps: Number | None = None
     link_Bps: Number | None = None
     dwpd: Number | None = None
+    dwpd_years: Number | None = None
+    endurance_bytes: Number | None = None
     compression_max: Number | None = None
     pcie_generation: Number | None = None
     pcie_lanes: Number | None = None
     cores: Number | None = None
     core_speed: Number | None = None
+    memory_bw_Bps: Number | None = None
     tdp_W: Number | None = None
     idle_W: Number | None = None
     active_W: Number | None = None
@@ -83,5 +86,5 @@ class Part(Table):
 
     def value(self, name: str) -> float | None:
         """Return a number's value; None if it is unknown."""
-        number = self.numbers().get(name)
+        number: Number | None = getattr(self, name)
         return None if number is None else number.value

@@ -1,37 +1,44 @@
-"""Prices that a new scenario compares with: those of the catalogue, as "What to buy" has them."""
+"""The one price list of the page: of what a scenario compares with, and of what is bought.
+
+It is chosen before the page is served, for its fields have the list's prices.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from csdplan.hardware import load_catalogue
+from csdplan.hardware import Catalogue, load_catalogue
+from csdplan.result import listed as prices
 
-_CHASSIS, _CPU, _SSD = "chassis-2u24", "epyc-7352", "samsung-pm9a3-7.68tb"
-#: A drive that computes over one that does not: 110 and 100 USD in the paper.
-_COMPUTES = 1.1
+_chosen: list[Catalogue] = []
+
+
+def use(catalogue: Catalogue) -> None:
+    """Take the page's prices from here, rather than from the shipped catalogue."""
+    _chosen[:] = [catalogue]
+    _found.cache_clear()
 
 
 @lru_cache(maxsize=1)
+def _found() -> prices.Listed:
+    return prices.listed(_chosen[0] if _chosen else load_catalogue())
+
+
 def listed() -> dict[str, tuple[float, str]]:
     """Return the price of each field of the page [USD], and where it comes from."""
-    found = load_catalogue()
-    host = sum(found.prices[name].usd for name in (_CHASSIS, _CPU))
-    ssd = found.prices[_SSD]
-    of_host = f"Catalogue: {found.parts[_CPU].title} in a chassis, {found.prices[_CPU].date}."
-    of_ssd = f"Catalogue: {found.parts[_SSD].title}, {ssd.date}."
-    computing = f"A tenth more than the SSD of {ssd.date}, as in the paper."
+    found = _found()
+    host = found.host_usd, f"{found.of_host}."
     return {
-        "host_usd": (host, of_host),
-        "csd_host_usd": (host, of_host),
-        "ssd_usd": (ssd.usd, of_ssd),
-        "csd_usd": (round(ssd.usd * _COMPUTES), computing),
+        "host_usd": host,
+        "csd_host_usd": host,
+        "ssd_usd": (found.ssd_usd, f"{found.of_ssd}."),
+        "csd_usd": (found.csd_usd, f"{found.of_csd}."),
     }
 
 
-@lru_cache(maxsize=1)
 def drive_bytes() -> float:
     """Return the capacity of the drives that the prices are of [bytes]."""
-    return load_catalogue().parts[_SSD].value("capacity_bytes") or 0.0
+    return _found().drive_bytes
 
 
 def price_usd(field: str) -> float:

@@ -164,8 +164,8 @@ QUANTITIES = (
         "store", "Data to keep", "TB", 0, 1e7, _rounds(0, 4), _STORE, measures="bytes", factor=1e12
     ),
     Quantity(
-        "write", "Written by clients", "GB/s", 0, 1e6, _rounds(-1, 3), _STORE, measures="Bps",
-        factor=1e9, about="Counted against the endurance of the drives.",
+        "write", "Written by clients, all day", "GB/s", 0, 1e6, _rounds(-1, 3), _STORE,
+        measures="Bps", factor=1e9, about="Counted against the endurance of the drives.",
     ),
     Quantity(
         "growth", "Growth a year", "%", 0, 1000, _SHARES, _STORE, measures="share", factor=0.01

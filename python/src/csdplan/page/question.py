@@ -24,7 +24,7 @@ from csdplan.page.state import (
     normalized,
     to_values,
 )
-from csdplan.request.ask import Ask, only_known, read_ask
+from csdplan.request.ask import UNIT_CPU, Ask, only_known, read_ask
 
 #: Quantities of the question: key of the request, the unit as it writes it, field of `Ask`, and
 #: one of the page's units in that field's.
@@ -146,6 +146,11 @@ def _of_ask(ask: Ask) -> State:
         key: _rounded((getattr(ask, field) or 0.0) / factor)
         for key, (_, field, factor) in _KEYS.items()
     }
+    if ask.daily_bytes is not None:
+        raise ModelError("write_daily", ask.daily_bytes, "none: the page has no other than write")
+    for work in ask.works:
+        if work.core_Bps is not None and work.cpu != UNIT_CPU:
+            raise ModelError("cpu", work.cpu, f"{UNIT_CPU}: the page has no other one")
     works = tuple(
         Work(work.name, _rounded(work.required_Bps / 1e9))
         if work.core_Bps is None

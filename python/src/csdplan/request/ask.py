@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import expm1, log1p
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
 SPREAD = 0.05
+#: CPU that a core is of, unless a workload says otherwise: the host of the shipped profiles.
+UNIT_CPU = "epyc-7352"
 _PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
 #: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.
 _BLOCKS_MAX = 256
@@ -25,6 +28,10 @@ _BLOCKS_MAX = 256
 _GROWTH_MAX, _YEARS_MAX, _COMPRESSION_MAX, _HOSTS_MAX = 10.0, 100.0, 1000.0, 4096
 #: Least and most that is asked for at all [bytes, bytes/s, USD, W, U].
 _LEAST, _MOST = 1e-3, 1e24
+#: Growth over all years, as a logarithm, that makes no difference.
+_LEAST_RATE = 1e-9
+_ROUNDING = 1e-9
+_SECONDS_PER_DAY = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Work:
         Bytes that cross back to the host for each byte of input [1].
     spread : float
         Relative spread of its times [1].
+    cpu : str
+        Part of the catalogue whose core has `core_Bps`.
     """
 
     name: str
@@ -50,6 +59,7 @@ class Work:
     core_Bps: float | None = None
     returns: float = 0.0
     spread: float = SPREAD
+    cpu: str = UNIT_CPU
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,9 @@ class Ask:
     works : tuple of Work
         The workloads.
     write_Bps : float
-        Client data written per second.
+        Client data written per second at peak.
+    daily_bytes : float or None
+        Client data written in a day; None: the peak, all day.
     filesystem, spare, growth : float
         Shares [1]: of the file system, of flash kept free, of growth for each year.
     compression : float
@@ -87,6 +99,7 @@ class Ask:
     protect: str = "none"
     works: tuple[Work, ...] = ()
     write_Bps: float = 0.0
+    daily_bytes: float | None = None
     filesystem: float = 0.02
     spare: float = 0.0
     growth: float = 0.0
@@ -103,6 +116,18 @@ class Ask:
     def grown(self) -> float:
         """Growth over the years in service, as a factor [1]."""
         return float((1.0 + self.growth) ** self.years)
+
+    @property
+    def grown_on_average(self) -> float:
+        """Growth averaged over the years in service, as a factor [1]."""
+        rate = log1p(self.growth) * self.years
+        return expm1(rate) / rate if rate > _LEAST_RATE else 1.0
+
+    @property
+    def written_Bps(self) -> float:
+        """Client data written on average over the years, growth included [bytes/s]."""
+        now = self.write_Bps if self.daily_bytes is None else self.daily_bytes / _SECONDS_PER_DAY
+        return now * self.grown_on_average
 
     @property
     def raw_bytes(self) -> float:
@@ -155,26 +180,29 @@ def read_work(text: str, folder: Path | None = None) -> Work:
 
 
 def work_of(body: Mapping[str, Any], where: str = "workload") -> Work:
-    """Return the workload of a table with name, throughput, core, returns and spread.
+    """Return the workload of a table with name, throughput, core, cpu, returns and spread.
 
     Raises
     ------
     ModelError
         If a key is unknown or missing, or a number is wrong.
     """
-    keys = {"name", "throughput", "core", "returns", "spread"}
+    keys = {"name", "throughput", "core", "returns", "spread", "cpu"}
     if unknown := sorted(set(body) - keys):
         raise ModelError(where, ", ".join(unknown), f"only {', '.join(sorted(keys))}")
     if missing := sorted({"name", "throughput", "core"} - set(body)):
         raise ModelError(where, f"without {', '.join(missing)}", "all of them")
-    if not isinstance(body["name"], str) or not body["name"]:
-        raise ModelError(f"{where}: name", body["name"], "text")
+    cpu = body.get("cpu", UNIT_CPU)
+    for key, text in (("name", body["name"]), ("cpu", cpu)):
+        if not isinstance(text, str) or not text:
+            raise ModelError(f"{where}: {key}", text, "text")
     return Work(
         name=body["name"],
         required_Bps=_rate("throughput", body["throughput"]),
         core_Bps=_rate("core", body["core"]),
         returns=_share("returns", body.get("returns", 0)),
         spread=_share("spread", body.get("spread", SPREAD)),
+        cpu=cpu,
     )
 
 
@@ -188,12 +216,14 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
     """
     reader = _Reader(values)
     works = reader.works(folder)
+    write_Bps, daily_bytes = reader.writes()
     ask = Ask(
         store_bytes=reader.amount("store", "bytes") or 0.0,
         usable=reader.truth("usable", default=True),
         protect=reader.protect(),
         works=works,
-        write_Bps=reader.amount("write", "Bps") or 0.0,
+        write_Bps=write_Bps,
+        daily_bytes=daily_bytes,
         filesystem=reader.share("filesystem", 0.02),
         spare=reader.share("spare", 0.0),
         growth=reader.amount("growth", "share", most=_GROWTH_MAX) or 0.0,
@@ -270,6 +300,16 @@ class _Reader:
             return default
         return value
 
+    def writes(self) -> tuple[float, float | None]:
+        peak, daily = self.amount("write", "Bps"), self.amount("write_daily", "bytes")
+        if daily is None:
+            return peak or 0.0, None
+        mean_Bps = daily / _SECONDS_PER_DAY
+        if peak is not None and mean_Bps > peak * (1 + _ROUNDING):
+            most = f"at most what a day at the peak of {self._values['write']} makes"
+            self.wrong("write_daily", self._values["write_daily"], most)
+        return mean_Bps if peak is None else peak, daily
+
     def protect(self) -> str:
         text = str(self._values.get("protect", "none"))
         try:
@@ -330,9 +370,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 #: Keys of a question's file. ``page`` holds fields of the local page that are no question.
 KEYS = frozenset({
-    "store", "usable", "protect", "workload", "write", "filesystem", "spare", "growth",
-    "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap", "profile",
-    "page",
+    "store", "usable", "protect", "workload", "write", "write_daily", "filesystem", "spare",
+    "growth", "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap",
+    "profile", "page",
 })  # fmt: skip
 
 

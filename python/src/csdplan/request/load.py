@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -63,6 +64,7 @@ class Cpu(Table):
     core_speed: Amount
     price_usd: Amount
     ingest_bw_Bps: Whole | None = None
+    memory_bw_Bps: Whole | None = None
     slots: Whole | None = None
     idle_W: Amount | None = None
     core_W: Amount | None = None
@@ -187,6 +189,7 @@ def _cpu(cpu: Cpu, body: RequestFile, profile: Profile) -> purchase.Cpu:
         slots=cpu.slots or body.host.slots,
         idle_W=cpu.idle_W,
         core_W=cpu.core_W,
+        memory_Bps=float(cpu.memory_bw_Bps or inf),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from csdplan.model.inputs import FloatArray
 from csdplan.profile.workload import HostTimes, Workload
 from csdplan.solve.bep import break_even
-from csdplan.solve.uncertainty import SPREADS, sigma_of_quartiles
+from csdplan.solve.uncertainty import SPREADS, sigma_measured
 
 _DRAWS = 1001
 
@@ -23,8 +23,8 @@ def draws_of(workload: Workload) -> dict[str, FloatArray]:
     for name, prov in workload.prov.items():
         sigma = SPREADS[prov]
         if name in workload.quartiles:
-            low, high, _ = workload.quartiles[name]
-            sigma = sigma_of_quartiles(low, high, None)
+            low, high, runs = workload.quartiles[name]
+            sigma = sigma_measured(low, high, runs, SPREADS["measured"])
         normal = rng.standard_normal(_DRAWS)
         if sigma > 0:
             factors[name] = np.exp(sigma * normal)

@@ -22,6 +22,7 @@ from csdplan.solve.uncertainty import (
     Lognormal,
     Uniform,
     monte_carlo,
+    sigma_measured,
     sigma_of_quartiles,
     sobol,
 )
@@ -60,7 +61,7 @@ def uncertain(
     k_limit: float | None = None,
     spreads: Mapping[str, float] | None = None,
     ranges: Sequence[Uniform] = (),
-    of: str = "run",
+    of: str = "median",
 ) -> Uncertain:
     """Return the inputs of a workload with their spreads.
 
@@ -79,7 +80,8 @@ def uncertain(
     ranges : sequence of Uniform
         Quantities that vary between bounds, in place of a profile's value.
     of : {"run", "median"}
-        ``run`` if a measured time varies as single runs do, ``median`` as the median of all does.
+        ``median`` if a measured time varies as the median of all runs does, from one session to
+        another, ``run`` as single runs do.
     """
     if of not in {"run", "median"}:
         raise ModelError("of", of, "run or median")
@@ -116,8 +118,10 @@ def _sigma(
     point: Point, timing: Timing, spreads: Mapping[str, float], of: str
 ) -> tuple[float, str]:
     if timing.p25 is not None and timing.p75 is not None and timing.n is not None:
-        runs = timing.n if of == "median" else None
-        return sigma_of_quartiles(timing.p25, timing.p75, runs), f"quartiles of {timing.n} runs"
+        source = f"quartiles of {timing.n} runs"
+        if of == "run":
+            return sigma_of_quartiles(timing.p25, timing.p75), source
+        return sigma_measured(timing.p25, timing.p75, timing.n, spreads["measured"]), source
     provenance = point.prov_of(timing)
     return spreads[provenance], f"{provenance}: taken as {spreads[provenance]:.1%}"
 

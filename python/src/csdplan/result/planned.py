@@ -8,8 +8,10 @@ from math import log
 
 from csdplan.hardware import Price
 from csdplan.result.sheet import Sheet, Value, sheet_of
+from csdplan.result.weighed import range_text
 from csdplan.solve.optimize import Plan, Shortfall
 from csdplan.solve.purchase import Request
+from csdplan.solve.regret import Weighed
 from csdplan.units import bytes_text
 
 
@@ -32,12 +34,15 @@ class Planned:
     warnings: tuple[str, ...] = ()
 
 
+#: Share of draws from which on a list that wins in them is likely.
+_LIKELY = 0.05
+
 #: Plans that differ from the answer in one product: its name, and the cheapest without it.
 Alternative = tuple[str, Plan | None]
 
 
 def paragraph(
-    request: Request, plan: Plan, spread: tuple[Plan | None, Plan | None], titles: Mapping[str, str]
+    request: Request, plan: Plan, weighed: Sequence[Weighed], titles: Mapping[str, str]
 ) -> str:
     """Say what to buy, what it costs, what binds, and how sure that is."""
     hosts = [f"{count} x {titles[name]}" for name, count in plan.hosts.items()]
@@ -47,7 +52,7 @@ def paragraph(
         parts = [f"{count} x {titles[name]}" for name, count in plan.network.items()]
         bought += f", and {', '.join(parts)}"
     power = "" if plan.power_W is None else f", at most {plan.power_W / 1e3:.3g} kW at work"
-    text = f"Buy {bought}: ${plan.price_usd:,.0f}{_range(spread)}"
+    text = f"Buy {bought}: ${plan.price_usd:,.0f}{range_text(weighed)}"
     if plan.energy_usd:
         text += f" and ${plan.energy_usd:,.0f} of energy in {request.limits.years:g} years"
     text += f", room for {bytes_text(plan.capacity_bytes)}{power}. "
@@ -63,18 +68,19 @@ def paragraph(
         first = binding[0]
         text += f"The {first.name} sets the price: 10 % less of it saves ${first.saving_usd:,.0f}. "
     if plan.bound_usd < plan.cost_usd * (1 - 1e-6):
-        text += f"No cheaper purchase was found; none costs less than ${plan.bound_usd:,.0f}. "
+        text += (
+            f"No cheaper purchase was found; none costs less than ${plan.bound_usd:,.0f}. The "
+            "search ended before it could say more. "
+        )
     return text.strip()
 
 
-def _range(spread: tuple[Plan | None, Plan | None]) -> str:
-    low, high = spread
-    if low is None or high is None:
+def unmeasured(plan: Plan, parts: Sequence[str], titles: Mapping[str, str]) -> str:
+    """Say which of the parts that are bought have cores without a measurement."""
+    bought = [titles[name] for name in plan.bought if name in parts]
+    if not bought:
         return ""
-    least, most = sorted((low.price_usd, high.price_usd))
-    if most - least < 1:
-        return " (the same in 90 % of cases)"
-    return f" (${least:,.0f} to ${most:,.0f} in 90 % of cases)"
+    return f"Nobody has measured the cores of {' and '.join(bought)}: their speed is assumed. "
 
 
 def impossible(shortfalls: Sequence[Shortfall]) -> str:
@@ -114,21 +120,21 @@ def alternatives(plan: Plan, found: Sequence[Alternative], titles: Mapping[str, 
 
 def certainty(
     plan: Plan,
-    spread: tuple[Plan | None, Plan | None],
+    weighed: Sequence[Weighed],
     assumed: Mapping[str, Sequence[str]],
     priced: Mapping[str, Price],
 ) -> Sheet:
     """Return the range of each number bought, and the assumed numbers behind it."""
-    low, high = spread
+    likely = [one.plan for one in weighed if one.wins >= _LIKELY]
     rows = []
     for name, count in plan.bought.items():
-        others = [one.bought.get(name, 0) for one in (low, high) if one is not None]
+        others = [one.bought.get(name, 0) for one in likely]
         texts = [*assumed.get(name, ()), f"price ({priced[name].prov}, {priced[name].date})"]
         counts = [count, *others]
         rows.append((name, count, min(counts), max(counts), ", ".join(texts)))
     note = (
-        "from and to: in 90 % of cases, all workloads' times varied together by their spreads; "
-        "the range is that of the cheapest purchase, which may be another product"
+        f"from and to: in lists that are the cheapest in {_LIKELY:.0%} of draws or more, which may "
+        "have other products"
     )
     columns = ("name", "count", "from", "to", "assumed")
     return sheet_of("How sure it is", columns, rows, note)

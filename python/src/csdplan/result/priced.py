@@ -28,10 +28,7 @@ def prices_text(found: Mapping[str, Price], today: date) -> str:
     oldest = max(found.values(), key=lambda one: one.age_days(today))
     months = round(oldest.age_days(today) / _DAYS_PER_MONTH)
     old = f", {months} months ago" if months > 1 else ""
-    return (
-        f"{guessed} of {len(found)} prices are assumed, and the oldest is of {oldest.date}{old}; "
-        "they are not varied."
-    )
+    return f"{guessed} of {len(found)} prices are assumed, and the oldest is of {oldest.date}{old}."
 
 
 def expired(found: Mapping[str, Price], today: date) -> tuple[str, ...]:

@@ -1,26 +1,32 @@
 """A plan next to what was measured: throughput, and the number of drives that breaks even.
 
-A plan has an interval from the quartiles of the host's measured times; drives are paced, so their
-planned throughput is exact. A measurement has the quartiles of its runs. Which side is faster is
-judged by pairs: runs of the same repetition, one after the other.
+A plan has a range, in which the median of later runs lies in 90 % of cases: it holds how surely the
+host's times are known from their runs, and how much times differ from one session to another. A
+measurement has the quartiles of its runs. Which side is faster is judged by pairs: runs of the same
+repetition, one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import exp
 
 import numpy as np
 
 from csdplan.profile import Profile
+from csdplan.profile.schema import Timing
 from csdplan.profile.workload import workload_of
 from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.result.throughput import drives_Bps, host_Bps
+from csdplan.solve.uncertainty import SPREADS, sigma_measured
 from csdplan.trial import KERNELS, PARTS_AT_ONCE, Pace, Sample, Setting
 
 #: A measurement this far from its plan, as a share of the plan, is a miss.
 TOLERANCE = 0.15
+#: Standard deviations of a normal distribution that bound 90 % of it.
+_NINETY = 1.645
 #: Fewer runs have no spread to judge by.
 _LEAST_RUNS = 3
 
@@ -38,8 +44,8 @@ class Row:
     devices : int
         Drives of the array.
     planned_Bps, measured_Bps : tuple of float
-        Low, middle and high [bytes/s]: of the plan by quartiles of the host's times, of the
-        measurement its quartiles.
+        Low, middle and high [bytes/s]: of the plan bounds of 90 % of cases, of the measurement
+        its quartiles.
     best_Bps : float
         The fastest run [bytes/s].
     runs : int
@@ -69,6 +75,11 @@ class Row:
         """True if the measurement is as near its plan as it should be."""
         return abs(self.difference) <= TOLERANCE
 
+    @property
+    def is_in_range(self) -> bool:
+        """True if the median of the runs lies in the plan's range."""
+        return self.planned_Bps[0] <= self.measured_Bps[1] <= self.planned_Bps[2]
+
     def explanation(self) -> str:
         """Return why a miss is one, as far as its runs tell."""
         low, middle, high = self.measured_Bps
@@ -84,8 +95,8 @@ class Row:
             at_once = min(self.devices, PARTS_AT_ONCE * self.host_cores)
             return (
                 f"{self.system} takes whole parts, each of one drive: it reads from at most "
-                f"{at_once} of {self.devices} drives at once, and computes when a part has come; "
-                f"the plan reads from all drives until the end; {share}"
+                f"{at_once} of {self.devices} drives at once, as planned, and computes when a part "
+                f"has come, which the plan leaves out; {share}"
             )
         if high - low > TOLERANCE * middle:
             return f"unsteady: quartiles {(high - low) / middle:.0%} of the median apart; {share}"
@@ -185,7 +196,11 @@ def throughput_sheet(found: Validation) -> Sheet:
         rounded = (*values, row.runs, round(row.difference, 4), row.is_within)
         rows.append((row.kernel, row.devices, row.system, *rounded))
     near = len(found.rows) - len(found.misses())
-    note = f"within {TOLERANCE:.0%} of the plan: {near} of {len(found.rows)}"
+    inside = sum(row.is_in_range for row in found.rows)
+    note = (
+        f"within {TOLERANCE:.0%} of the plan: {near} of {len(found.rows)}; in its range of 90 % of "
+        f"cases: {inside}"
+    )
     return sheet_of("Throughput, planned and measured", columns, rows, note)
 
 
@@ -232,7 +247,7 @@ def terminal_sheets(found: Validation, setting: Setting) -> tuple[Sheet, ...]:
         )
         for row in found.rows
     ]
-    note = f"{throughput_sheet(found).note}; in brackets quartiles"
+    note = f"{throughput_sheet(found).note}; in brackets the range, and quartiles"
     rates = sheet_of("Throughput, planned and measured", columns, rows, note)
     points = break_even_sheet(found, setting)
     kept = ("kernel", "host_cores", "planned_devices", "planned_of_these", "measured_of_these")
@@ -274,26 +289,39 @@ def _planned(
 ) -> tuple[float, float, float]:
     """Return low, middle and high planned throughput [bytes/s]."""
     (system,) = plan.systems
+    session = SPREADS["measured"]
     if cores is None:
         rate = float(drives_Bps(plan, system, [devices])[0, 0])
-        return rate, rate, rate
+        return rate * exp(-_NINETY * session), rate, rate * exp(_NINETY * session)
     (middle,) = [one for one in system.hosts if one.host_cores == cores]
-    slow, fast = (_at_quartile(plan, system, middle, host, which) for which in ("p75", "p25"))
-    rates = (host_Bps(plan, system, one, [devices]) for one in (slow, middle, fast))
-    low, rate, high = (float(one[0, 0]) for one in rates)
-    return low, rate, high
+    sigmas = _sigmas(plan, system, middle, host)
+    # A part lies on one drive, and a core works on so many parts at once.
+    at_once = PARTS_AT_ONCE * cores if KERNELS[plan.kernel].by_parts else devices
+    waits = max(1.0, devices / at_once)
+    rates = []
+    for sign in (1, 0, -1):
+        slower = [exp(sign * _NINETY * sigma) for sigma in sigmas]
+        tx_s, comp_s = middle.ssd_tx_s * waits * slower[0], middle.ssd_comp_s * slower[1]
+        one = replace(middle, ssd_tx_s=tx_s, ssd_comp_s=comp_s)
+        rates.append(float(host_Bps(plan, system, one, [devices])[0, 0]))
+    return rates[0], rates[1], rates[2]
 
 
-def _at_quartile(
-    plan: BepResult, system: SystemResult, middle: HostResult, host: Profile, which: str
-) -> HostResult:
-    """Return Host(n) with its measured times at a quartile."""
+def _sigmas(
+    plan: BepResult, system: SystemResult, middle: HostResult, host: Profile
+) -> tuple[float, float]:
+    """Return the deviations of Host(n)'s load and compute time, from one session to another."""
+    session = SPREADS["measured"]
     for point in host.points(plan.kernel, "host"):
         if (point.units, point.bytes) == (middle.host_cores, system.bytes):
-            load_s, comp_s = getattr(point.load_s, which), getattr(point.comp_s, which)
-            if load_s is not None and comp_s is not None:
-                return replace(middle, ssd_tx_s=load_s, ssd_comp_s=comp_s)
-    return middle
+            return _sigma(point.load_s, session), _sigma(point.comp_s, session)
+    return session, session
+
+
+def _sigma(timing: Timing, session: float) -> float:
+    if timing.p25 is None or timing.p75 is None or timing.n is None:
+        return session
+    return sigma_measured(timing.p25, timing.p75, timing.n, session)
 
 
 def _wins(samples: Sequence[Sample], kernel: str, devices: int, host_cores: int) -> list[bool]:

@@ -152,6 +152,8 @@ def _capacities(system: System, slow: list[float], *, contended: bool) -> dict[L
         capacity["array", host] = node.drives * node.port_Bps
         capacity["uplink", host] = node.uplink_Bps
         capacity["nic", host] = node.nic_Bps
+        if node.memory_Bps is not None:
+            capacity["memory", host] = node.through_memory_Bps
         for index in range(node.drives):
             drive = host * node.drives + index
             capacity["port", drive] = node.port_Bps
@@ -169,15 +171,20 @@ def _path(run: _Run, drive: int, to_host: int) -> Path:
     Ports that carry nothing but even reads are as good as one link for all of them.
     """
     home = run.host_of(drive)
-    path: Path = (("uplink", home),)
+    path: Path = (("uplink", home), *_memory(run, home))
     if run.job.layout is Layout.WHOLE:
         path = (("port", drive), *path)
     elif not run.ports:
         path = (("array", home), *path)
     if home == to_host:
         return path
-    path += (("nic", home), ("nic", to_host))
+    path += (("nic", home), ("nic", to_host), *_memory(run, to_host))
     return path if run.system.network_Bps is None else (*path, ("network",))
+
+
+def _memory(run: _Run, host: int) -> Path:
+    """Return the memory of a host as a link; nothing where it never limits."""
+    return () if run.system.node.memory_Bps is None else (("memory", host),)
 
 
 def _parts(run: _Run, drive: int) -> Parts:
@@ -268,9 +275,8 @@ def _drive(run: _Run, drive: int) -> Steps:
             yield run.env.timeout(job.dispatch_s)
         yield from _process(run, drive, task)
         if job.result_ratio:
-            yield run.links.transfer(
-                (("port", drive), ("uplink", host)), job.result_ratio * job.task_bytes
-            )
+            path = (("port", drive), ("uplink", host), *_memory(run, host))
+            yield run.links.transfer(path, job.result_ratio * job.task_bytes)
         run.books.drive_busy_s += run.env.now - begun_s
         run.books.drive_bytes += job.task_bytes
         run.books.end_s = run.books.last_drive_s = run.env.now

@@ -15,21 +15,21 @@ def host_Bps(
 ) -> float:
     """Return the bytes per second that a host's cores get through; equation 5 as a rate.
 
-    The transfer term is sd_tx / min(m port, uplink): equation 6 without rounding k_limit down. A
+    The transfer term is sd_tx / min(m port, intake): equation 6 without rounding k_limit down. A
     core that reads whole tasks reads from one drive, so n cores see no more than n drives.
     """
     if not node.cores:
         return 0.0
     whole = layout is Layout.WHOLE
     lanes = min(node.cores, node.drives) if whole else node.drives
-    transfer = node.sd_tx / min(lanes * node.port_Bps, node.uplink_Bps)
+    transfer = node.sd_tx / min(lanes * node.port_Bps, node.intake_Bps)
     compute = node.sd_comp / (node.cores * node.core_Bps)
     if overlap is Overlap.PIPELINED:
         return 1.0 / max(transfer, compute)
     if whole and node.cores > node.drives and node.cores % node.drives:
         # Some drives have a reader more than others: the cores get out of step, and load while
         # others compute. Each still waits for a load of its own.
-        alone = node.sd_tx / min(node.port_Bps, node.uplink_Bps) + node.sd_comp / node.core_Bps
+        alone = node.sd_tx / min(node.port_Bps, node.intake_Bps) + node.sd_comp / node.core_Bps
         return min(node.cores / alone, 1.0 / transfer)
     return 1.0 / (transfer + compute)
 

@@ -36,7 +36,7 @@ class Fleet:
     media_Bps : ndarray, (H,)
         Rate of the media of each of a host's drives, for all readers together [bytes/s].
     uplink_Bps, nic_Bps : ndarray, (H,)
-        The switch towards the host, and the host's link to the network [bytes/s].
+        The switch towards the host, or its memory, and the host's link to the network [bytes/s].
     network_Bps : float
         Bandwidth of the whole network [bytes/s]; may be infinite.
     whole : bool
@@ -140,7 +140,7 @@ def fleet_of(system: System, job: Job) -> Fleet:
         remote_Bps=np.full(hosts, host_Bps(over_network, job.overlap, job.layout)),
         port_Bps=np.full(hosts, node.port_Bps),
         media_Bps=np.full(hosts, node.all_readers_Bps),
-        uplink_Bps=np.full(hosts, node.uplink_Bps),
+        uplink_Bps=np.full(hosts, node.intake_Bps),
         nic_Bps=np.full(hosts, node.nic_Bps),
         network_Bps=np.inf if system.network_Bps is None else system.network_Bps,
         whole=job.layout is Layout.WHOLE,

@@ -6,7 +6,8 @@
       `--> drive
 
 Every speed is in bytes of the job's input per second, for one kernel. A drive that computes reads
-its media inside, over no link; what it sends back, and all that a host reads, crosses the switch.
+its media inside, over no link; what it sends back, and all that a host reads, crosses the switch
+and the host's memory: once in, and once read again. So do bytes for other drives and hosts.
 Media deliver no more than their bandwidth to the drive and to hosts together.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from csdplan.errors import ModelError
 from csdplan.model.inputs import FloatArray, not_negative, positive, slow_down
+from csdplan.model.memory import through_Bps
 from csdplan.model.overlap import Overlap
 
 #: More tasks than this belong to the fluid mode.
@@ -59,6 +61,8 @@ class Node:
         `uplink_Bps` / `port_Bps`, where that is whole.
     nic_Bps : float
         Bytes per second between the host and the network.
+    memory_Bps : float or None
+        Bytes per second that the host's memory takes and gives together; None: never a limit.
     media_Bps : float or None
         Bytes per second that a drive's media deliver to all readers together; at least
         `drive_read_Bps` and `port_Bps`. None: the faster of the two.
@@ -80,6 +84,7 @@ class Node:
     uplink_Bps: float
     nic_Bps: float = 1.25e9
     media_Bps: float | None = None
+    memory_Bps: float | None = None
     sd_tx: float = 1.0
     sd_comp: float = 1.0
     idle_W: float | None = None
@@ -98,6 +103,8 @@ class Node:
         for name in ("core_Bps", "drive_read_Bps", "drive_comp_Bps", "port_Bps", "uplink_Bps"):
             positive(name, getattr(self, name))
         positive("nic_Bps", self.nic_Bps)
+        if self.memory_Bps is not None:
+            positive("memory_Bps", self.memory_Bps)
         fastest = max(self.drive_read_Bps, self.port_Bps)
         if self.media_Bps is not None and not self.media_Bps >= fastest:
             raise ModelError(
@@ -114,6 +121,16 @@ class Node:
         """Bytes per second that the media of a drive deliver to all readers together."""
         return self.media_Bps or max(self.drive_read_Bps, self.port_Bps)
 
+    @property
+    def through_memory_Bps(self) -> float:
+        """Bytes per second that the host can take in and read again, or take in and pass on."""
+        return through_Bps(self.memory_Bps or np.inf)
+
+    @property
+    def intake_Bps(self) -> float:
+        """Bytes per second that leave the host's drives: over the switch, through its memory."""
+        return min(self.uplink_Bps, self.through_memory_Bps)
+
     def contended(self, layout: Layout) -> bool:
         """Return True if a drive and the hosts can want more than its media deliver.
 
@@ -122,7 +139,7 @@ class Node:
         """
         sent = self.port_Bps
         if layout is Layout.SPREAD:
-            sent = min(sent, self.uplink_Bps / self.drives)
+            sent = min(sent, self.intake_Bps / self.drives)
         return self.enabled > 0 and self.all_readers_Bps < self.drive_read_Bps + sent / self.sd_tx
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -58,9 +58,16 @@ class Answer:
 
 
 def minimize(
-    built: Program, objective: dict[int, float], time_limit_s: float, nodes: int | None = None
+    built: Program,
+    objective: dict[int, float],
+    time_limit_s: float,
+    nodes: int | None = None,
+    *,
+    divisible: bool = False,
 ) -> Answer:
     """Minimize `objective` over a program, in `nodes` nodes of the tree at most if given.
+
+    With `divisible` parts are not whole.
 
     Raises
     ------
@@ -73,7 +80,7 @@ def minimize(
     if nodes is not None:
         options["node_limit"] = nodes
     with _quiet():
-        result = milp(**matrices(built, objective), options=options)
+        result = milp(**matrices(built, objective, relaxed=divisible), options=options)
     if result.status == _INFEASIBLE:
         return Answer(Status.INFEASIBLE, np.empty(0), np.inf, 0)
     if result.x is None and nodes is not None:
@@ -83,15 +90,30 @@ def minimize(
     stopped = nodes is not None or result.status == _LIMIT
     assert stopped or result.status == _OPTIMAL, f"no such program is unbounded: {result.message}"
     status = Status.OPTIMAL if result.status == _OPTIMAL else Status.STOPPED
-    values, bound = np.asarray(result.x), float(result.mip_dual_bound)
-    return Answer(status, values, bound, int(result.mip_node_count), float(result.fun))
+    values, value = np.asarray(result.x), float(result.fun)
+    bound = value if divisible else float(result.mip_dual_bound)
+    return Answer(status, values, bound, int(result.mip_node_count or 0), value)
 
 
-def shadow_prices(built: Program) -> dict[str, float]:
-    """Return what one unit of each row costs if drives and hosts were divisible, by row name.
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a program whose drives and hosts are divisible.
 
-    Rows of one name add up. A row's unit is that of the program: GB/s, TB, W, hosts.
+    Attributes
+    ----------
+    rows : dict
+        What one unit of each row costs, by row name. Rows of one name add up. A row's unit is
+        that of the program: GB/s, TB, W, hosts.
+    excess : dict
+        What each variable costs more than it is worth, for variables that are not used.
     """
+
+    rows: dict[str, float] = field(default_factory=dict)
+    excess: dict[int, float] = field(default_factory=dict)
+
+
+def shadow_prices(built: Program) -> Prices:
+    """Return the prices of a program whose drives and hosts are divisible."""
     from scipy.optimize import linprog  # noqa: PLC0415
     from scipy.sparse import vstack  # noqa: PLC0415
 
@@ -104,13 +126,14 @@ def shadow_prices(built: Program) -> dict[str, float]:
     with _quiet():
         result = linprog(parts["c"], A_ub=matrix, b_ub=sides, bounds=bounds, method="highs")
     if result.x is None:
-        return {}
+        return Prices()
     names = [row.name for row in built.rows]
     order = [*np.flatnonzero(above), *np.flatnonzero(below)]
     prices: dict[str, float] = {}
     for index, price in zip(order, result.ineqlin.marginals, strict=True):
         prices[names[index]] = prices.get(names[index], 0.0) + abs(float(price))
-    return prices
+    excess = enumerate(result.lower.marginals)
+    return Prices(prices, {v: float(more) for v, more in excess if more > 0})
 
 
 @contextmanager

@@ -167,7 +167,7 @@ class _Model:
         """Return rows of busy shares, each at most 1: drives inside, their ports, the host."""
         pairs, width = self._pairs(), len(self.demands) * len(self.kinds)
         reads_Bps = sum(kind.read_Bps * number for kind, number in self.kinds)
-        transfer = sd_tx * unit / min(reads_Bps, self.cpu.ingest_Bps)
+        transfer = sd_tx * unit / min(reads_Bps, self.cpu.intake_Bps)
         inside, port = np.zeros((2, len(self.kinds), 2 * width + 1))
         loads, computes = np.zeros((2, 2 * width + 1))
         for column, (i, k) in enumerate(pairs):

@@ -72,7 +72,18 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     divisible = program(request)
     _cheapest(divisible)
     prices = shadow_prices(divisible)
-    return replace(plan, requirements=tuple(_requirements(built, plan, prices)))
+    needs = tuple(_requirements(built, plan, prices.rows))
+    return replace(plan, requirements=needs, enters_usd=_enters(divisible, plan, prices.excess))
+
+
+def _enters(built: Program, plan: Plan, excess: dict[int, float]) -> dict[str, float]:
+    """Return the prices at which parts that are not bought are worth buying, if divisible."""
+    found: dict[str, float] = {}
+    for v, (name, times) in built.parts().items():
+        if name not in plan.bought:
+            price = (built.price_usd[v] - excess.get(v, 0.0)) / times
+            found[name] = max(price, found.get(name, -np.inf))
+    return found
 
 
 def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfall, ...]:

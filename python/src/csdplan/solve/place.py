@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from csdplan.solve.dominated import without_dominated
 from csdplan.solve.highs import GAP, Answer, Status, minimize
 from csdplan.solve.program import Group, Program, together
 from csdplan.solve.purchase import Request
@@ -52,6 +53,7 @@ def solve(request: Request, prepare: Prepare, time_limit_s: float) -> tuple[Prog
         The answer is ``infeasible``, ``optimal``, or ``stopped``: the best found. Its bound holds
         for every purchase.
     """
+    request = without_dominated(request)
     groups = list(together(request))
     best: tuple[Program, Answer] | None = None
     nodes, bound = 0, -np.inf

@@ -140,6 +140,9 @@ class Plan:
         Nodes of the branch-and-bound tree that the solver needed.
     placed : tuple of Placed
         Which drive and which card is in which host, and what each does.
+    enters_usd : dict
+        For each part left out, the price below which it is worth buying, with drives and hosts
+        taken as divisible; negative if it is not worth its power, slot or host as a gift.
     """
 
     verdict: Verdict
@@ -157,6 +160,7 @@ class Plan:
     network: dict[str, int] = field(default_factory=dict)
     nodes: int = 0
     placed: tuple[Placed, ...] = ()
+    enters_usd: dict[str, float] = field(default_factory=dict)
 
     @property
     def bought(self) -> dict[str, int]:

@@ -11,12 +11,13 @@ is better than, and ``place`` finds out if one is as good.
 
 A host's *mode* is, where load and compute times add, a transfer speed B_j that its drives can feed:
 equation 5 says y (1 / B + c / n) <= 1, and B = min(m read, ingest) is what makes that a product of
-unknowns. The speeds are the multiples of each kind's read speed up to what the host takes in, so
-an array of one kind loses nothing; B_j <= the true speed in every case, so a purchase found does
-what it says.
+unknowns. The speeds are those of drives of one kind or two, up to what the host takes in. So such
+an array loses nothing, unless there are so many speeds that they are thinned; B_j <= the true speed
+in every case, so a purchase found does what it says.
 
 A drive has one medium, which its own computing, reads of hosts and writes share. Reads, results and
-writes share its port, and all of them cross the host, or its card.
+writes share its port, and all of them cross the host, or its card. A host takes in no more than its
+lanes carry, nor than half of what its memory does.
 
 Rates are in GB/s, capacity in TB, so that the solver's tolerances mean something.
 """
@@ -26,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -151,6 +153,21 @@ class Program:
         """Add a row without a lower bound."""
         self.require(name, terms, -np.inf, upper)
 
+    def parts(self) -> dict[int, tuple[str, float]]:
+        """Return the part that each variable of a purchase counts, and how many a unit of it is."""
+        request = self.request
+        found = {
+            v: (self.cpu(mode.group).name, self.times(mode.group))
+            for mode, v in zip(self.modes, self.host, strict=True)
+        }
+        for (k, g), v in self.drive.items():
+            found[v] = request.drives[k].name, self.times(g)
+        for (p, g), v in self.card.items():
+            found[v] = request.network[p].name, self.times(g)
+        found |= {v: (request.drives[k].name, 1.0) for k, v in self.box.items()}
+        found |= {v: (request.network[p].name, 1.0) for p, v in self.switch.items()}
+        return found
+
     def cpu(self, group: int) -> Cpu:
         """Return the CPU of a group."""
         return self.request.cpus[self.groups[group].cpu]
@@ -194,19 +211,22 @@ def _modes_of(request: Request, groups: Sequence[Group]) -> tuple[Mode, ...]:
     for index, group in enumerate(groups):
         cpu = request.cpus[group.cpu]
         if request.overlap is Overlap.PIPELINED:
-            found.append(Mode(index, cpu.ingest_Bps))
+            found.append(Mode(index, cpu.intake_Bps))
         else:
             found += [Mode(index, speed) for speed in (0.0, *_speeds(cpu, request))]
     return tuple(found)
 
 
 def _speeds(cpu: Cpu, request: Request) -> list[float]:
-    multiples: set[float] = {cpu.ingest_Bps}
-    for kind in request.drives:
-        read_Bps = port_Bps(kind, cpu)
-        most = min(int(cpu.ingest_Bps / read_Bps), cpu.slots)
-        multiples |= {count * read_Bps for count in range(1, most + 1)}
-    speeds = sorted(multiples)
+    found: set[float] = {cpu.intake_Bps}
+    ports = sorted({port_Bps(kind, cpu) for kind in request.drives})
+    for one, other in combinations_with_replacement(ports, 2):
+        most = min(int(cpu.intake_Bps / one), cpu.slots)
+        for count in range(most + 1):
+            # The rest of the bays, as far as the host takes in what they read.
+            left = min(int((cpu.intake_Bps - count * one) / other), cpu.slots - count)
+            found |= {count * one + more * other for more in range(left + 1)}
+    speeds = sorted(found - {0.0})
     if len(speeds) <= SPEEDS_MAX:
         return speeds
     wanted = np.geomspace(speeds[0], speeds[-1], SPEEDS_MAX)

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from csdplan.errors import ModelError
 from csdplan.model.cost import BUSY, HOURS_PER_YEAR, PUE
 from csdplan.model.inputs import not_negative, positive
+from csdplan.model.memory import through_Bps
 from csdplan.model.overlap import Overlap
+
+#: Lanes of PCIe of a drive bay.
+BAY_LANES = 4
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Cpu:
         Height in a rack [U].
     bay_Bps, card_Bps : float
         Bytes per second of the lanes of one drive bay, and of a card's slot.
+    memory_Bps : float
+        Bytes per second that its memory takes and gives together.
     """
 
     name: str
@@ -49,12 +55,20 @@ class Cpu:
     rack_units: float = 0.0
     bay_Bps: float = float("inf")
     card_Bps: float = float("inf")
+    memory_Bps: float = float("inf")
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
         positive(f"slots of {self.name}", self.slots)
         positive(f"ingest_Bps of {self.name}", self.ingest_Bps)
+        if not self.memory_Bps > 0:
+            raise ModelError(f"memory_Bps of {self.name}", self.memory_Bps, "more than 0")
         _watts_and_price(self.name, self.price_usd, self.idle_W, self.core_W)
+
+    @property
+    def intake_Bps(self) -> float:
+        """Bytes per second that it takes in: each is written to its memory, and read again."""
+        return min(self.ingest_Bps, through_Bps(self.memory_Bps))
 
     @property
     def full_W(self) -> float | None:
@@ -99,6 +113,8 @@ class DriveKind:
         Bytes per second that one stores; None: unknown, so that none are planned onto it.
     endurance_Bps : float
         Bytes per second that one may be written over its time of use; infinite if unlimited.
+    lanes : int
+        Lanes of PCIe that it has; a bay has `BAY_LANES`.
     """
 
     name: str
@@ -112,10 +128,12 @@ class DriveKind:
     rack_units: float = 0.0
     write_Bps: float | None = None
     endurance_Bps: float = float("inf")
+    lanes: int = BAY_LANES
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
         positive(f"read_Bps of {self.name}", self.read_Bps)
+        positive(f"lanes of {self.name}", self.lanes)
         if self.media_Bps is not None and not self.media_Bps >= self.read_Bps:
             raise ModelError(
                 f"media_Bps of {self.name}",
@@ -226,7 +244,9 @@ class Limits:
     rack_units : float or None
         Height of everything, at most [U].
     write_Bps : float
-        Bytes per second that drives store, all copies and codes counted.
+        Bytes per second that drives store at peak, all copies and codes counted.
+    written_Bps : float or None
+        The same on average over the years, which wears drives out; by default `write_Bps`.
     drives_min : int
         Drives at least, such as those that a code needs.
     """
@@ -242,6 +262,7 @@ class Limits:
     busy: float = BUSY
     rack_units: float | None = None
     write_Bps: float = 0.0
+    written_Bps: float | None = None
     drives_min: int = 0
 
     def __post_init__(self) -> None:
@@ -250,6 +271,8 @@ class Limits:
         not_negative("years", self.years)
         positive("hosts_max", self.hosts_max)
         not_negative("write_Bps", self.write_Bps)
+        if self.written_Bps is not None and not 0 <= self.written_Bps <= self.write_Bps:
+            raise ModelError("written_Bps", self.written_Bps, "at most write_Bps, the peak")
         not_negative("drives_min", self.drives_min)
         if self.budget_covers not in {"purchase", "total"}:
             raise ModelError("budget_covers", self.budget_covers, "purchase or total")
@@ -265,6 +288,13 @@ class Limits:
     def usd_per_W(self) -> float:
         """Cost of energy over the time of use for each watt drawn on average [USD/W]."""
         return self.energy_usd_per_kWh * self.years * HOURS_PER_YEAR * self.pue / 1000.0
+
+    @property
+    def write_average(self) -> float:
+        """Average of what is stored over the peak [1]."""
+        if self.written_Bps is None or not self.write_Bps:
+            return 1.0
+        return self.written_Bps / self.write_Bps
 
     @property
     def needs_watts(self) -> bool:
@@ -332,7 +362,7 @@ def media_Bps(kind: DriveKind, demands: Sequence[Demand]) -> float:
 
 def port_Bps(kind: DriveKind, cpu: Cpu) -> float:
     """Return the bytes per second of a drive's port in a bay of a host."""
-    return min(kind.read_Bps, cpu.bay_Bps)
+    return min(kind.read_Bps, cpu.bay_Bps * min(kind.lanes, BAY_LANES) / BAY_LANES)
 
 
 def _watts_and_price(name: str, price_usd: float, *watts: float | None) -> None:

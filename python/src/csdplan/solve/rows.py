@@ -66,7 +66,7 @@ def _host_rows(built: Program, g: int) -> None:
     more = _back(built, g) | {v: 1.0 for (_, n), v in built.written.items() if n == g}
     # Hosts that do one after the other read no faster than their mode says.
     if more or (computed and request.overlap is Overlap.PIPELINED):
-        intake = built.hosts_of(g, -cpu.ingest_Bps / GB)
+        intake = built.hosts_of(g, -cpu.intake_Bps / GB)
         built.at_most(f"intake of {cpu.name}", {**computed, **more, **intake})
     if request.overlap is Overlap.SERIAL:
         lanes = {
@@ -170,7 +170,8 @@ def _drive_rows(built: Program, k: int, g: int) -> None:
         built.at_most(f"time of {kind.name}", {**seconds, own: -times})
     if written and kind.write_Bps is not None:
         if np.isfinite(kind.endurance_Bps):
-            lasts = {**written, own: -times * kind.endurance_Bps / GB}
+            worn = dict.fromkeys(written, request.limits.write_average)
+            lasts = {**worn, own: -times * kind.endurance_Bps / GB}
             built.at_most(f"endurance of {kind.name}", lasts)
         busy = dict.fromkeys(both, 1.0 / media) | dict.fromkeys(written, GB / kind.write_Bps)
         built.at_most(f"reads and writes of {kind.name}", {**busy, own: -times})

@@ -31,8 +31,15 @@ VARIABLE = (
     "host_cores",
 )
 #: Relative spreads of times without quartiles, by provenance: a number printed to two digits, one
-#: solved from such numbers, and one chosen as a scale, which has no spread that anyone knows.
-SPREADS = {"given": 0.02, "inferred": 0.05, "assumed": 0.0, "measured": 0.0}
+#: solved from such numbers, and one that somebody chose, which is the least certain. A time that
+#: was measured differs so much from one session to another, beyond what its quartiles say. All of
+#: them are assumptions.
+SPREADS = {"given": 0.02, "inferred": 0.05, "assumed": 0.1, "measured": 0.02}
+#: Fewer runs than this tell no spread.
+_RUNS = 3
+#: Quartiles of few runs tell the spread badly: it is widened by 1 + this over their number, with
+#: which 90 % of medians lie in their range.
+_FEW = 4.0
 WHOLE = ("k_limit", "host_cores")
 #: Half the distance between a normal distribution's quartiles, in standard deviations.
 _QUARTILE = 0.674489750196082
@@ -182,6 +189,29 @@ def sigma_of_quartiles(p25: float, p75: float, runs: int | None = None) -> float
         raise ModelError("p75", p75, f"at least p25, {p25}")
     sigma = float(np.log(p75 / p25)) / (2 * _QUARTILE)
     return sigma if runs is None else sigma * min(1.0, _MEDIAN / float(np.sqrt(runs)))
+
+
+def sigma_measured(p25: float, p75: float, runs: int, session: float) -> float:
+    """Return the deviation of the logarithm of a measured median from the true one.
+
+    Parameters
+    ----------
+    p25, p75 : float
+        Quartiles of the runs, in the quantity's unit.
+    runs : int
+        Number of runs.
+    session : float
+        Deviation from one session to another [1].
+
+    Returns
+    -------
+    float
+        That of a median of so many runs, widened for what their quartiles do not tell, and that of
+        sessions, together [1].
+    """
+    if runs < _RUNS:
+        return SPREADS["assumed"]
+    return float(np.hypot(sigma_of_quartiles(p25, p75, runs) * (1 + _FEW / runs), session))
 
 
 def monte_carlo(

@@ -1,0 +1,139 @@
+"""Random purchases against every purchase there is: ``python tests/independent/purchases.py 2000``.
+
+The reference fills each host in every way, works out by hand what such a host does in a second, and
+tries every set of hosts. It shares no code with the optimizer. A host does what its own drives give
+it: cores read no more than ports, lanes, memory and media leave, and drives that compute keep to
+their media. As many of its drives' bytes are computed inside as can be: a byte that a drive leaves
+to its host takes as much of its media.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+
+from csdplan.model.overlap import Overlap
+from csdplan.solve.optimize import Verdict, optimize
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, Request
+
+GB, TB = 1e9, 1e12
+CLOSE = 1e-6
+
+
+def random_request(rng: np.random.Generator) -> Request:
+    """Draw one workload, and two kinds of hosts and of drives, of which some compute."""
+    cpus = tuple(
+        Cpu(
+            f"c{i}",
+            8,
+            float(rng.integers(5, 40) * 50),
+            float(rng.choice([8e9, 16e9])),
+            3,
+            bay_Bps=float(rng.choice([3.9e9, 7.9e9])),
+            memory_Bps=float(rng.choice([np.inf, 1e10, 2.2e10])),
+        )
+        for i in range(2)
+    )
+    kinds = tuple(
+        DriveKind(
+            f"k{i}",
+            float(rng.integers(80, 900)),
+            TB,
+            float(rng.uniform(1, 6)) * GB,
+            lanes=int(rng.choice([2, 4])),
+        )
+        for i in range(2)
+    )
+    core_s = {cpu.name: float(rng.uniform(0.8, 4)) / GB for cpu in cpus}
+    inside = {kind.name: 1 / (rng.uniform(0.3, 4) * GB) for kind in kinds if rng.random() < 0.4}
+    demand = Demand("w", float(rng.uniform(2, 25)) * GB, core_s, inside)
+    overlap = Overlap.SERIAL if rng.random() < 0.3 else Overlap.PIPELINED
+    return Request(cpus, kinds, (demand,), Limits(hosts_max=3), overlap)
+
+
+def rate_Bps(asked: Request, cpu: Cpu, counts: tuple[int, ...]) -> float:
+    """Return what a host with so many drives of each kind does in a second."""
+    (demand,) = asked.demands
+    left = ports = inside = 0.0
+    for count, kind in zip(counts, asked.drives, strict=True):
+        port = min(kind.read_Bps, cpu.bay_Bps * kind.lanes / 4)
+        does = 1 / demand.drive_s_per_byte[kind.name] if kind.name in demand.drive_s_per_byte else 0
+        media = max(kind.read_Bps, does)
+        inside += count * does
+        ports += count * port
+        left += count * min(port, media - does)
+    taken = min(cpu.ingest_Bps, cpu.memory_Bps / 2)
+    cores = cpu.cores / demand.core_s_per_byte[cpu.name]
+    if asked.overlap is Overlap.PIPELINED:
+        return inside + min(left, taken, cores)
+    fed = min(ports, taken)
+    return inside + (min(left, 1 / (1 / fed + 1 / cores)) if fed else 0.0)
+
+
+def cheapest_usd(asked: Request) -> float | None:
+    """Return the price of the cheapest purchase; None if none does what is required."""
+    hosts = {
+        (
+            cpu.price_usd + sum(n * k.price_usd for n, k in zip(counts, asked.drives, strict=True)),
+            rate_Bps(asked, cpu, counts),
+        )
+        for cpu in asked.cpus
+        for counts in product(range(cpu.slots + 1), repeat=len(asked.drives))
+        if sum(counts) <= cpu.slots
+    }
+    # A host that costs no less and does no more than another is never needed.
+    useful = [
+        one
+        for one in hosts
+        if not any(o != one and o[0] <= one[0] and o[1] >= one[1] for o in hosts)
+    ]
+    required = asked.demands[0].required_Bps * (1 - 1e-9)
+    prices = [
+        sum(usd for usd, _ in chosen)
+        for number in range(1, asked.limits.hosts_max + 1)
+        for chosen in combinations_with_replacement(useful, number)
+        if sum(rate for _, rate in chosen) >= required
+    ]
+    return min(prices, default=None)
+
+
+def compare(asked: Request) -> str:
+    """Return how a purchase compares with the reference, in a word or two."""
+    plan, best = optimize(asked, explain=False), cheapest_usd(asked)
+    if plan is None or best is None:
+        return (
+            "nothing, rightly" if plan is None and best is None else "wrong: nothing or something"
+        )
+    if plan.cost_usd < best * (1 - CLOSE):
+        return "wrong: it cannot work"
+    if not plan.bound_usd * (1 - 1e-5) <= best:
+        return "wrong: its bound"
+    exact = plan.cost_usd <= best * (1 + CLOSE)
+    if plan.verdict is Verdict.OPTIMAL:
+        return "the cheapest, proven" if exact else "wrong: proven, and dearer"
+    return "the cheapest, not proven" if exact else "dearer, and said not to be proven"
+
+
+def run(count: int, seed: int = 1) -> Counter[str]:
+    """Compare so many random purchases."""
+    rng = np.random.default_rng(seed)
+    return Counter(compare(random_request(rng)) for _ in range(count))
+
+
+def main() -> None:
+    """Print how many purchases came out in which way; fail if one is wrong."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    begun = time.process_time()
+    found = run(count)
+    for way, number in sorted(found.items()):
+        print(f"{number:6} {way}")
+    print(f"{count} purchases, {time.process_time() - begun:.0f} s of CPU")
+    sys.exit(any(way.startswith("wrong") for way in found))
+
+
+if __name__ == "__main__":
+    main()
