@@ -43,6 +43,7 @@ __all__ = [
     "Picture",
     "bep",
     "catalogue",
+    "durability",
     "ec",
     "figure",
     "frame",
@@ -169,6 +170,7 @@ mix = _several(commands.mix)
 optimize = _several(commands.optimize)
 plan = _several(commands.plan)
 catalogue = _several(commands.catalogue)
+durability = _several(commands.durability)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
 validate = _several(commands.validate)

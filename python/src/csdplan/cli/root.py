@@ -119,6 +119,13 @@ _TEXTS = {
     "Try: csdplan plan --store 500TB --protect rs:8+2 --budget 400k --workload count=120GB/s\n\n"
     "If nothing can be bought, the command says which requirement is in the way and exits with 1.",
     "catalogue": "List the hardware that plan chooses from, each number with its source.",
+    "durability": "Find how durable an array is under rs:N+K, and the code that it needs.\n\n"
+    "Times to data loss, rebuilds and reads meanwhile, spares, and the cost of outages, from the "
+    "bandwidths of the array and from failures of drives, hosts and racks. Sizes and rates take "
+    "units (15.36TB, 100Gb/s), times s, min, h or d, shares %. If no code reaches the goals, the "
+    "command exits with 1.\n\n"
+    "Try: csdplan durability 24 --hosts 12 --part kioxia-cd6-r-15.36tb --nines 11\n\n"
+    "Try: csdplan durability 24 --hosts 12 --part kioxia-cd6-r-15.36tb --protect rs:8+2",
     "optimize": "Find the cheapest CPU, kinds and numbers of drives that meet a request.\n\n"
     "If no purchase does, the command names the requirements in the way and exits with 1.",
     "simulate": "Simulate a job whose tasks host cores and drives pull one by one.\n\n"

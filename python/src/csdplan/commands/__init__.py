@@ -12,6 +12,7 @@ of its function, with what the command line and Python's documentation say of it
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
+- ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
 - ``sources``: profiles, import, reproduce.
@@ -24,6 +25,7 @@ from csdplan.late import getter
 if TYPE_CHECKING:
     from csdplan.commands.break_even import bep, surface, sweep
     from csdplan.commands.confidence import uncertainty
+    from csdplan.commands.failures import durability
     from csdplan.commands.listed import catalogue
     from csdplan.commands.mixed import mix
     from csdplan.commands.planned import plan
@@ -42,6 +44,7 @@ _MODULES = {
         "sweep",
     ),
     "confidence": ("uncertainty",),
+    "failures": ("durability",),
     "listed": ("catalogue",),
     "mixed": ("mix",),
     "planned": ("plan",),
@@ -76,6 +79,7 @@ __all__ = [
     "Tables",
     "bep",
     "catalogue",
+    "durability",
     "ec",
     "import_profile",
     "mix",
