@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         tco,
         ui,
         uncertainty,
+        upgrade,
         validate,
     )
 
@@ -102,6 +103,7 @@ __all__ = [
     "tco",
     "ui",
     "uncertainty",
+    "upgrade",
     "validate",
 ]
 

@@ -63,6 +63,7 @@ __all__ = [
     "tco",
     "ui",
     "uncertainty",
+    "upgrade",
     "validate",
 ]
 
@@ -173,6 +174,7 @@ catalogue = _several(commands.catalogue)
 durability = _several(commands.durability)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
+upgrade = _several(commands.upgrade)
 validate = _several(commands.validate)
 profiles = _one(commands.profiles)
 reproduce = _one(commands.reproduce)

@@ -118,6 +118,11 @@ _TEXTS = {
     "plan": "Plan a purchase from the catalogue: what to buy, what binds, how sure it is.\n\n"
     "Try: csdplan plan --store 500TB --protect rs:8+2 --budget 400k --workload count=120GB/s\n\n"
     "If nothing can be bought, the command says which requirement is in the way and exits with 1.",
+    "upgrade": "Plan an upgrade: which hosts and drives to keep and to sell, and what to buy.\n\n"
+    "Sizes, rates and money take units (500TB, 60GB/s, 400k), shares %. If nothing can be bought, "
+    "the command says which requirement is in the way and exits with 1.\n\n"
+    "Try: csdplan upgrade --have epyc-7763=12 --have samsung-pm9a3-7.68tb=96 --store 1PB "
+    "--protect rs:8+2 --workload count=120GB/s",
     "catalogue": "List the hardware that plan chooses from, each number with its source.",
     "durability": "Find how durable an array is under rs:N+K, and the code that it needs.\n\n"
     "Times to data loss, rebuilds and reads meanwhile, spares, and the cost of outages, from the "

@@ -12,6 +12,7 @@ of its function, with what the command line and Python's documentation say of it
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
+- ``upgraded``: upgrade, of what is there.
 - ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from csdplan.commands.simulated import simulate
     from csdplan.commands.sources import import_profile, profiles, reproduce
     from csdplan.commands.tables import BepTables, Tables
+    from csdplan.commands.upgraded import upgrade
     from csdplan.commands.validation import validate
 
 _MODULES = {
@@ -68,6 +70,7 @@ _MODULES = {
         "BepTables",
         "Tables",
     ),
+    "upgraded": ("upgrade",),
     "validation": ("validate",),
 }
 __getattr__ = getter(
@@ -95,5 +98,6 @@ __all__ = [
     "tco",
     "ui",
     "uncertainty",
+    "upgrade",
     "validate",
 ]

@@ -12,7 +12,7 @@ from csdplan.commands.kinds import AnyKinds, Finder, OneKind
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, load_catalogue
-from csdplan.hardware.measured import computing
+from csdplan.hardware.measured import inside_of
 from csdplan.options import (
     CatalogueOption,
     DriveOption,
@@ -25,7 +25,6 @@ from csdplan.options import (
     documented,
     paths_of,
 )
-from csdplan.profile import load
 from csdplan.request.ask import Ask, read_ask, read_file_of_question
 from csdplan.request.offer import Asked, check_parts, to_request
 from csdplan.result import planned, priced, purchase
@@ -209,12 +208,7 @@ class _Question:
         self._ask, self._parts, self._only, self._without = ask, parts, only, without
         self._find = find
         self._profile = profile_of(profile)[1]
-        self._inside = {}
-        for part in parts.parts.values():
-            if part.profile is not None:
-                inside = load(part.profile)
-                device = computing(inside, part.device, part.profile)
-                self._inside[part.name] = (inside, device)
+        self._inside = inside_of(parts.parts.values())
 
     def asked(self, *, without: str | None = None, slower: float = 0.0) -> Asked:
         """Return the request, without a further part or with slower workloads."""

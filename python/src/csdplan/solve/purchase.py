@@ -37,6 +37,8 @@ class Cpu:
         Height in a rack [U].
     bay_Bps, card_Bps : float
         Bytes per second of the lanes of one drive bay, and of a card's slot.
+    most : int or None
+        How many there are; None: as many as are wanted.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Cpu:
     rack_units: float = 0.0
     bay_Bps: float = float("inf")
     card_Bps: float = float("inf")
+    most: int | None = None
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -99,6 +102,8 @@ class DriveKind:
         Bytes per second that one stores; None: unknown, so that none are planned onto it.
     endurance_Bps : float
         Bytes per second that one may be written over its time of use; infinite if unlimited.
+    most : int or None
+        How many there are; None: as many as are wanted.
     """
 
     name: str
@@ -112,6 +117,7 @@ class DriveKind:
     rack_units: float = 0.0
     write_Bps: float | None = None
     endurance_Bps: float = float("inf")
+    most: int | None = None
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)

@@ -1,0 +1,26 @@
+"""Hosts and drives that are there already: no more of them than there are."""
+
+from __future__ import annotations
+
+from csdplan.solve.program import Program
+
+
+def stock_rows(built: Program) -> None:
+    """Use no more of each CPU and kind of drive than there are of it."""
+    request = built.request
+    for index, cpu in enumerate(request.cpus):
+        if cpu.most is None:
+            continue
+        hosts: dict[int, float] = {}
+        for g, group in enumerate(built.groups):
+            if group.cpu == index:
+                hosts |= built.hosts_of(g)
+        if hosts:
+            built.at_most(f"stock of {cpu.name}", hosts, float(cpu.most))
+    for k, kind in enumerate(request.drives):
+        if kind.most is None:
+            continue
+        drives = {v: built.times(g) for (n, g), v in built.drive.items() if n == k}
+        drives |= {built.box[k]: 1.0} if k in built.box else {}
+        if drives:
+            built.at_most(f"stock of {kind.name}", drives, float(kind.most))
