@@ -43,6 +43,7 @@ __all__ = [
     "Picture",
     "bep",
     "catalogue",
+    "day",
     "durability",
     "ec",
     "figure",
@@ -58,6 +59,7 @@ __all__ = [
     "report",
     "reproduce",
     "simulate",
+    "steps",
     "surface",
     "sweep",
     "tco",
@@ -174,6 +176,8 @@ catalogue = _several(commands.catalogue)
 durability = _several(commands.durability)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
+day = _several(commands.day)
+steps = _several(commands.steps)
 upgrade = _several(commands.upgrade)
 validate = _several(commands.validate)
 profiles = _one(commands.profiles)

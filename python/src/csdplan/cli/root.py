@@ -123,6 +123,14 @@ _TEXTS = {
     "the command says which requirement is in the way and exits with 1.\n\n"
     "Try: csdplan upgrade --have epyc-7763=12 --have samsung-pm9a3-7.68tb=96 --store 1PB "
     "--protect rs:8+2 --workload count=120GB/s",
+    "day": "Plan a purchase for the windows of a day: peaks that are not all at once.\n\n"
+    "Times are hours of the day (8:30-10, 22-6), sizes and rates take units. Drives may be written "
+    "faster in a window than their endurance permits all day.\n\n"
+    "Try: csdplan day --window 8-10,write=30GB/s --window 22-6,count=40GB/s --store 2PB "
+    "--protect rs:8+2",
+    "steps": "Plan growth bought in steps, and compare with buying all of it now.\n\n"
+    "Times are years, shares %, sizes and rates take units.\n\n"
+    "Try: csdplan steps --store 500TB --growth 30% --protect rs:8+2 --decay 15%",
     "catalogue": "List the hardware that plan chooses from, each number with its source.",
     "durability": "Find how durable an array is under rs:N+K, and the code that it needs.\n\n"
     "Times to data loss, rebuilds and reads meanwhile, spares, and the cost of outages, from the "

@@ -12,7 +12,7 @@ of its function, with what the command line and Python's documentation say of it
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
-- ``upgraded``: upgrade, of what is there.
+- ``upgraded``: upgrade, of what is there; ``timed``: day, steps; ``question``: what these share.
 - ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from csdplan.commands.simulated import simulate
     from csdplan.commands.sources import import_profile, profiles, reproduce
     from csdplan.commands.tables import BepTables, Tables
+    from csdplan.commands.timed import day, steps
     from csdplan.commands.upgraded import upgrade
     from csdplan.commands.validation import validate
 
@@ -70,6 +71,10 @@ _MODULES = {
         "BepTables",
         "Tables",
     ),
+    "timed": (
+        "day",
+        "steps",
+    ),
     "upgraded": ("upgrade",),
     "validation": ("validate",),
 }
@@ -82,6 +87,7 @@ __all__ = [
     "Tables",
     "bep",
     "catalogue",
+    "day",
     "durability",
     "ec",
     "import_profile",
@@ -93,6 +99,7 @@ __all__ = [
     "report",
     "reproduce",
     "simulate",
+    "steps",
     "surface",
     "sweep",
     "tco",

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
-from csdplan.commands.choose import profile_of
+from csdplan.commands.question import (
+    PROFILE,
+    AskOption,
+    Choice,
+    CoreProfileOption,
+    GrowthOption,
+    OnlyOption,
+    PowerOption,
+    ProtectOption,
+    StoreOption,
+    WithoutOption,
+    WorkloadOption,
+    YearsOption,
+    ask_of,
+)
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import load_catalogue
-from csdplan.hardware.measured import inside_of
 from csdplan.options import (
     CatalogueOption,
     DriveOption,
     Option,
     PriceDateOption,
     PricesOption,
-    ProfileLike,
     TimeLimitOption,
     check_time_limit,
     documented,
     paths_of,
 )
-from csdplan.request.ask import read_ask, read_file_of_question
-from csdplan.request.offer import check_parts, to_request
+from csdplan.request.offer import check_parts
 from csdplan.request.stock import HAVE, owned, sales_usd, with_stock
 from csdplan.result import planned, purchase, upgraded
 from csdplan.solve import optimize as solver
 from csdplan.units import quantity
-
-_PROFILE = "newport"
 
 
 @documented
@@ -48,46 +56,24 @@ def upgrade(
         str | float,
         Option("Share of a new part's price that selling it brings. Default: 0%.", metavar="SHARE"),
     ] = "0%",
-    store: Annotated[
-        str | float | None, Option("Data to keep, such as 500TB.", metavar="SIZE")
-    ] = None,
-    workload: Annotated[
-        Sequence[str],
-        Option(
-            "A kernel and its input, such as count=120GB/s, or @FILE.toml. Repeat it.",
-            metavar="NAME=RATE|@FILE",
-            type=list[str],
-        ),
-    ] = (),
-    protect: Annotated[str | None, Option("none, replica:3 or rs:8+2.", metavar="CODE")] = None,
+    store: StoreOption = None,
+    workload: WorkloadOption = (),
+    protect: ProtectOption = None,
     budget: Annotated[
         str | float | None, Option("Beyond what sales bring, such as 400k.", metavar="USD")
     ] = None,
-    power: Annotated[
-        str | float | None, Option("With all at work, such as 12kW.", metavar="POWER")
-    ] = None,
-    growth: Annotated[
-        str | float | None, Option("Growth a year, such as 20%.", metavar="SHARE")
-    ] = None,
-    years: Annotated[
-        str | float | None, Option("Years in service. Default: 5.", metavar="YEARS")
-    ] = None,
+    power: PowerOption = None,
+    growth: GrowthOption = None,
+    years: YearsOption = None,
     kwh: Annotated[
         str | float | None, Option("Price of a kWh; then energy is a cost.", metavar="USD")
     ] = None,
-    ask: Annotated[
-        str | Path | None, Option("A file of a question, as plan takes it; options go before it.")
-    ] = None,
-    only: Annotated[
-        Sequence[str], Option("Consider this part of its kind alone. Repeat it.", type=list[str])
-    ] = (),
-    without: Annotated[Sequence[str], Option("Leave out this part.", type=list[str])] = (),
+    ask: AskOption = None,
+    only: OnlyOption = (),
+    without: WithoutOption = (),
     catalogue: CatalogueOption = (),
     drive: DriveOption = (),
-    profile: Annotated[
-        ProfileLike,
-        Option("Profile whose host points give the times of one core. Default: newport.", type=str),
-    ] = _PROFILE,
+    profile: CoreProfileOption = PROFILE,
     prices: PricesOption = None,
     price_date: PriceDateOption = None,
     time_limit_s: TimeLimitOption = 20.0,
@@ -109,20 +95,12 @@ def upgrade(
         "store": store, "workload": list(workload) or None, "protect": protect, "budget": budget,
         "power": power, "growth": growth, "years": years, "kwh": kwh,
     }  # fmt: skip
-    values = {} if ask is None else read_file_of_question(Path(ask))
-    values |= {name: value for name, value in given.items() if value is not None}
-    question = read_ask(values, None if ask is None else Path(ask).parent)
+    question = ask_of(given, ask)
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
-    check_parts(chosen, only, without)
     check_parts(chosen, tuple(mine), ())
-    asked = to_request(
-        question,
-        chosen,
-        profile_of(profile)[1],
-        inside_of(chosen.parts.values()),
-        only=(*only, *(mine if only else ())),
-        without=without,
-    )
+    # What is there is on offer, whatever else is.
+    choice = Choice.of(chosen, profile, (*only, *(mine if only else ())), without)
+    asked = choice.asked(question)
     request = with_stock(asked.request, mine, share)
     warnings = tuple(f"left out: {text}" for text in asked.left_out)
     best = solver.optimize(request, time_limit_s=time_limit_s)
@@ -132,7 +110,6 @@ def upgrade(
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=lost)
     new = solver.optimize(asked.request, time_limit_s=time_limit_s, explain=False)
     bill = upgraded.bill(request, best, mine, share)
-    titles = {name: part.title for name, part in chosen.parts.items()}
     sold = sales_usd(asked.request, mine, share)
     new_usd = None if new is None else new.price_usd - sold
     sheets = {
@@ -143,7 +120,7 @@ def upgrade(
     }
     facts: dict[str, object] = {
         "verdict": best.verdict.value,
-        "answer": upgraded.paragraph(bill, best, new_usd, titles),
+        "answer": upgraded.paragraph(bill, best, new_usd, choice.titles),
         "kept": {name: best.bought.get(name + HAVE, 0) for name in mine},
     }
     return Tables(sheets, warnings, facts=facts)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from csdplan.errors import ModelError
-from csdplan.solve.purchase import Demand, Request
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, NetworkPart, Request
+
+_PartT = TypeVar("_PartT", Cpu, DriveKind, NetworkPart)
 
 #: What names of parts that are there already end with.
 HAVE = " (have)"
@@ -45,28 +48,26 @@ def with_stock(request: Request, have: Mapping[str, int], resale: float) -> Requ
     request : Request
         The question, of new parts only.
     have : mapping of str to int
-        CPUs, each a host with its chassis, and drives that are there.
+        Parts that are there; a CPU is a host with its chassis.
     resale : float
         Share of a new part's price that selling it brings [1].
 
     Raises
     ------
     ModelError
-        If one of them is no CPU or drive on offer.
+        If one of them is not on offer.
     """
     for name in have:
         if name not in _prices(request):
-            raise ModelError("have", name, "a CPU or drive that is on offer, with known numbers")
-    cpus = [
-        replace(one, name=one.name + HAVE, price_usd=resale * one.price_usd, most=have[one.name])
-        for one in request.cpus
-        if one.name in have
-    ]
-    drives = [
-        replace(one, name=one.name + HAVE, price_usd=resale * one.price_usd, most=have[one.name])
-        for one in request.drives
-        if one.name in have
-    ]
+            raise ModelError("have", name, "a CPU or drive on offer, with known numbers")
+
+    def there(one: _PartT) -> _PartT:
+        usd = resale * one.price_usd
+        return replace(one, name=one.name + HAVE, price_usd=usd, most=have[one.name])
+
+    cpus = [there(one) for one in request.cpus if one.name in have]
+    drives = [there(one) for one in request.drives if one.name in have]
+    network = [there(one) for one in request.network if one.name in have]
     limits = request.limits
     if limits.budget_usd is not None:
         # The budget is of what is spent beyond the sales; the program counts sales not made.
@@ -75,6 +76,7 @@ def with_stock(request: Request, have: Mapping[str, int], resale: float) -> Requ
         request,
         cpus=(*request.cpus, *cpus),
         drives=(*request.drives, *drives),
+        network=(*request.network, *network),
         demands=tuple(_as_fast(demand, have) for demand in request.demands),
         limits=limits,
     )
@@ -87,9 +89,10 @@ def sales_usd(request: Request, have: Mapping[str, int], resale: float) -> float
 
 
 def _prices(request: Request) -> dict[str, float]:
-    """Return the prices of CPUs and drives, by name [USD]."""
+    """Return the prices of all parts, by name [USD]."""
     found = {cpu.name: cpu.price_usd for cpu in request.cpus}
-    return found | {kind.name: kind.price_usd for kind in request.drives}
+    found |= {kind.name: kind.price_usd for kind in request.drives}
+    return found | {part.name: part.price_usd for part in request.network}
 
 
 def _as_fast(demand: Demand, have: Mapping[str, int]) -> Demand:

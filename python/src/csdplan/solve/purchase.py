@@ -156,6 +156,8 @@ class NetworkPart:
         Power at work [W].
     rack_units : float
         Height in a rack [U].
+    most : int or None
+        How many there are; None: as many as are wanted.
     """
 
     name: str
@@ -164,6 +166,7 @@ class NetworkPart:
     ports: int = 0
     active_W: float | None = None
     rack_units: float = 0.0
+    most: int | None = None
 
     def __post_init__(self) -> None:
         positive(f"link_Bps of {self.name}", self.link_Bps)
