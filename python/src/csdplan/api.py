@@ -52,6 +52,7 @@ __all__ = [
     "import_profile",
     "load",
     "mix",
+    "network",
     "optimize",
     "overload",
     "plan",
@@ -174,6 +175,7 @@ optimize = _several(commands.optimize)
 plan = _several(commands.plan)
 catalogue = _several(commands.catalogue)
 durability = _several(commands.durability)
+network = _several(commands.network)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
 day = _several(commands.day)

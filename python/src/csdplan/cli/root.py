@@ -139,6 +139,14 @@ _TEXTS = {
     "command exits with 1.\n\n"
     "Try: csdplan durability 24 --hosts 12 --part kioxia-cd6-r-15.36tb --nines 11\n\n"
     "Try: csdplan durability 24 --hosts 12 --part kioxia-cd6-r-15.36tb --protect rs:8+2",
+    "network": "Find how many drives a network card carries, the latency under load, and switches."
+    "\n\n"
+    "NVMe/TCP over Ethernet: bits that headers take, cores that handle it as measured, reads that "
+    "queue at cores, link and drives. Sizes take units (4KiB, 1MiB), times are microseconds, "
+    "--load is reads a second of one host.\n\n"
+    "Try: csdplan network --nic connectx-6-dx --part samsung-pm9a3-7.68tb --block 4KiB --block 1MiB"
+    "\n\n"
+    "Try: csdplan network --hosts 48 --oversubscription 3 --load 500000",
     "optimize": "Find the cheapest CPU, kinds and numbers of drives that meet a request.\n\n"
     "If no purchase does, the command names the requirements in the way and exits with 1.",
     "simulate": "Simulate a job whose tasks host cores and drives pull one by one.\n\n"

@@ -13,6 +13,7 @@ of its function, with what the command line and Python's documentation say of it
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
 - ``upgraded``: upgrade, of what is there; ``timed``: day, steps; ``question``: what these share.
+- ``networked``: network: drives behind a card, latency, front ends.
 - ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from csdplan.commands.failures import durability
     from csdplan.commands.listed import catalogue
     from csdplan.commands.mixed import mix
+    from csdplan.commands.networked import network
     from csdplan.commands.planned import plan
     from csdplan.commands.purchase import optimize
     from csdplan.commands.reports import report, ui
@@ -50,6 +52,7 @@ _MODULES = {
     "failures": ("durability",),
     "listed": ("catalogue",),
     "mixed": ("mix",),
+    "networked": ("network",),
     "planned": ("plan",),
     "purchase": ("optimize",),
     "reports": (
@@ -92,6 +95,7 @@ __all__ = [
     "ec",
     "import_profile",
     "mix",
+    "network",
     "optimize",
     "overload",
     "plan",

@@ -16,6 +16,7 @@ from csdplan.model.rebuild import Array
 from csdplan.options import CatalogueOption, Option, documented, paths_of
 from csdplan.request.ask import code_of
 from csdplan.result import durability as sheets
+from csdplan.result.sourced import Sourced, numbers
 from csdplan.solve import durability as solver
 from csdplan.units import quantity
 
@@ -226,7 +227,7 @@ def _answer(
         "codes": sheets.codes(found, goals),
         "losses": sheets.losses(found, *money),
         "spares": sheets.spares(array.drives, a_year, wait, solver.spares(failing)),
-        "numbers": sheets.numbers(values.used),
+        "numbers": numbers(values.used),
     }
     verdict = "found" if found else "infeasible"
     facts = {"verdict": verdict, "answer": answer, "code": best.code if best else None}
@@ -247,7 +248,7 @@ class _Values:
         self._sources: dict[str, dict[str, Any]] = body["source"]
         self._known: dict[str, dict[str, Any]] = body["number"]
         self._given = given
-        self.used: dict[str, tuple[float, str, str, str | None]] = {}
+        self.used: dict[str, Sourced] = {}
 
     def __getitem__(self, name: str) -> float:
         """Return a number, and note where it is from."""

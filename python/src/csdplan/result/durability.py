@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from csdplan.model.cost import HOURS_PER_YEAR
 from csdplan.model.failure import loss_probability
@@ -87,12 +87,6 @@ def spares(drives: int, a_year: float, replace_hours: float, number: int) -> She
     columns = ("drives", "failures_a_year", "delivery_hours", "spares")
     note = "so many that at most one failure in 100 finds none left"
     return sheet_of("Spare drives", columns, [(drives, a_year, replace_hours, number)], note)
-
-
-def numbers(used: Mapping[str, tuple[float, str, str, str | None]]) -> Sheet:
-    """Return the numbers behind an answer: value, provenance, source and date of each."""
-    columns = ("number", "value", "prov", "source", "date")
-    return sheet_of("Numbers behind it", columns, [(name, *one) for name, one in used.items()])
 
 
 def paragraph(
