@@ -43,9 +43,11 @@ __all__ = [
     "Picture",
     "bep",
     "catalogue",
+    "cloud",
     "day",
     "durability",
     "ec",
+    "energy",
     "figure",
     "frame",
     "grid",
@@ -176,6 +178,8 @@ plan = _several(commands.plan)
 catalogue = _several(commands.catalogue)
 durability = _several(commands.durability)
 network = _several(commands.network)
+energy = _several(commands.energy)
+cloud = _several(commands.cloud)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
 day = _several(commands.day)

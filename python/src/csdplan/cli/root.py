@@ -147,6 +147,14 @@ _TEXTS = {
     "Try: csdplan network --nic connectx-6-dx --part samsung-pm9a3-7.68tb --block 4KiB --block 1MiB"
     "\n\n"
     "Try: csdplan network --hosts 48 --oversubscription 3 --load 500000",
+    "energy": "Find the energy of a job, and of a TB, on what a plan buys.\n\n"
+    "Energies are joules, sizes and rates take units. The power is that of the catalogue (TDP, "
+    "data sheets, assumptions), not measured.\n\n"
+    "Try: csdplan energy --job 10TB --workload count=20GB/s --compare samsung-smartssd-3.84tb",
+    "cloud": "Compare what a plan buys with cloud instances that do the same.\n\n"
+    "Prices are USD an hour and a GB of traffic out, with date and source; sizes and rates take "
+    "units.\n\n"
+    "Try: csdplan cloud --store 500TB --protect rs:8+2 --workload count=20GB/s --egress 50TB",
     "optimize": "Find the cheapest CPU, kinds and numbers of drives that meet a request.\n\n"
     "If no purchase does, the command names the requirements in the way and exits with 1.",
     "simulate": "Simulate a job whose tasks host cores and drives pull one by one.\n\n"

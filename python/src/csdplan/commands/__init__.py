@@ -14,6 +14,7 @@ of its function, with what the command line and Python's documentation say of it
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
 - ``upgraded``: upgrade, of what is there; ``timed``: day, steps; ``question``: what these share.
 - ``networked``: network: drives behind a card, latency, front ends.
+- ``energies``: energy of a job; ``rented``: cloud: own, or rent.
 - ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
@@ -27,12 +28,14 @@ from csdplan.late import getter
 if TYPE_CHECKING:
     from csdplan.commands.break_even import bep, surface, sweep
     from csdplan.commands.confidence import uncertainty
+    from csdplan.commands.energies import energy
     from csdplan.commands.failures import durability
     from csdplan.commands.listed import catalogue
     from csdplan.commands.mixed import mix
     from csdplan.commands.networked import network
     from csdplan.commands.planned import plan
     from csdplan.commands.purchase import optimize
+    from csdplan.commands.rented import cloud
     from csdplan.commands.reports import report, ui
     from csdplan.commands.scenarios import ec, overload, tco
     from csdplan.commands.simulated import simulate
@@ -49,12 +52,14 @@ _MODULES = {
         "sweep",
     ),
     "confidence": ("uncertainty",),
+    "energies": ("energy",),
     "failures": ("durability",),
     "listed": ("catalogue",),
     "mixed": ("mix",),
     "networked": ("network",),
     "planned": ("plan",),
     "purchase": ("optimize",),
+    "rented": ("cloud",),
     "reports": (
         "report",
         "ui",
@@ -90,9 +95,11 @@ __all__ = [
     "Tables",
     "bep",
     "catalogue",
+    "cloud",
     "day",
     "durability",
     "ec",
+    "energy",
     "import_profile",
     "mix",
     "network",
