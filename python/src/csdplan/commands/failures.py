@@ -1,4 +1,4 @@
-"""How durable an array is, and which code it needs: durability."""
+"""Durability of an array, and the code that it needs: durability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands that ask one question several times share: its options, and its requests."""
+"""Options and requests of commands that ask one question several times."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ask_of(given: Mapping[str, object], ask: str | Path | None) -> Ask:
 
 @dataclass(frozen=True)
 class Choice:
-    """What there is to choose from, for any question.
+    """Parts to choose from, for any question.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What of a link is left for the data of NVMe/TCP, and what its handling takes of a core.
+"""Share of a link that is left for the data of NVMe/TCP, and time of a core for a request.
 
 References
 ----------

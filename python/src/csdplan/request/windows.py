@@ -51,7 +51,7 @@ class Window:
 def windows_of(texts: Sequence[str], folder: Path | None = None) -> tuple[Window, ...]:
     """Return the times of the day between which nothing changes, those with work alone.
 
-    What overlaps is asked for at once. A window may go past midnight.
+    Windows that overlap are asked for at once. A window may go past midnight.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How durable an array is, as sheets and as a paragraph."""
+"""Durability of an array, as sheets and as a paragraph."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _DAY = 24.0
 
 @dataclass(frozen=True)
 class Compared:
-    """What both ways cost over the years.
+    """Costs of both ways over the years.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What to keep, sell and buy, as a sheet and as a paragraph."""
+"""Parts to keep, to sell and to buy, as a sheet and as a paragraph."""
 
 from __future__ import annotations
 

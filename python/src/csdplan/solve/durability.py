@@ -1,4 +1,4 @@
-"""How durable an array is under a code, and which code is the narrowest that will do.
+"""Durability of an array under a code, and the code that needs the least flash.
 
 Ties failures (`model.failure`) to the rebuilds that the array's bandwidths allow
 (`model.rebuild`).
@@ -165,7 +165,7 @@ class Durability:
 
 @dataclass(frozen=True)
 class Goals:
-    """What a code must reach.
+    """Levels that a code must reach.
 
     Attributes
     ----------

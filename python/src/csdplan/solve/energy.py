@@ -26,9 +26,9 @@ class Energy:
     time_s : float
         Time of the job, at the throughput that is required [s].
     cores_J, drives_J : float
-        What the work of cores, and of drives, adds to their rest [J].
+        Energy that the work of cores, and of drives, adds to their rest [J].
     rest_J : float
-        What everything draws at rest over this time, the network as at work [J].
+        Energy of everything at rest over this time, the network as at work [J].
     """
 
     workload: str
@@ -40,7 +40,7 @@ class Energy:
 
     @property
     def work_J(self) -> float:
-        """What the work adds to rest [J]: the net energy of the papers."""
+        """Energy that the work adds to rest [J]: the net energy of the papers."""
         return self.cores_J + self.drives_J
 
     @property
@@ -61,7 +61,7 @@ def energy_of(request: Request, plan: Plan, job_bytes: float) -> list[Energy]:
 
     Notes
     -----
-    What is drawn at rest is divided among workloads that run at once by their input.
+    Energy at rest is divided among workloads that run at once by their input.
 
     Raises
     ------

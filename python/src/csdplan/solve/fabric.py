@@ -50,7 +50,7 @@ class Behind:
 
     @property
     def binds(self) -> str:
-        """What limits the host."""
+        """Name of the limit of the host."""
         return "link" if self.link_Bps <= self.cores_Bps else "cores"
 
 
