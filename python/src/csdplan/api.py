@@ -46,6 +46,7 @@ __all__ = [
     "cloud",
     "day",
     "durability",
+    "duties",
     "ec",
     "energy",
     "figure",
@@ -180,6 +181,7 @@ durability = _several(commands.durability)
 network = _several(commands.network)
 energy = _several(commands.energy)
 cloud = _several(commands.cloud)
+duties = _one(commands.duties)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
 day = _several(commands.day)

@@ -155,6 +155,9 @@ _TEXTS = {
     "Prices are USD an hour and a GB of traffic out, with date and source; sizes and rates take "
     "units.\n\n"
     "Try: csdplan cloud --store 500TB --protect rs:8+2 --workload count=20GB/s --egress 50TB",
+    "duties": "Find how requests of hosts and background tasks share the cores of a drive.\n\n"
+    "Times are microseconds, the rate is requests a second; each gives rise to one task.\n\n"
+    "Try: csdplan duties --cores 6 --request-us 20 --task-us 100 --rate 40000",
     "optimize": "Find the cheapest CPU, kinds and numbers of drives that meet a request.\n\n"
     "If no purchase does, the command names the requirements in the way and exits with 1.",
     "simulate": "Simulate a job whose tasks host cores and drives pull one by one.\n\n"

@@ -14,7 +14,7 @@ of its function, with what the command line and Python's documentation say of it
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
 - ``upgraded``: upgrade, of what is there; ``timed``: day, steps; ``question``: what these share.
 - ``networked``: network: drives behind a card, latency, front ends.
-- ``energies``: energy of a job; ``rented``: cloud: own, or rent.
+- ``energies``: energy of a job; ``rented``: cloud: own, or rent; ``shared``: duties.
 - ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from csdplan.commands.rented import cloud
     from csdplan.commands.reports import report, ui
     from csdplan.commands.scenarios import ec, overload, tco
+    from csdplan.commands.shared import duties
     from csdplan.commands.simulated import simulate
     from csdplan.commands.sources import import_profile, profiles, reproduce
     from csdplan.commands.tables import BepTables, Tables
@@ -69,6 +70,7 @@ _MODULES = {
         "overload",
         "tco",
     ),
+    "shared": ("duties",),
     "simulated": ("simulate",),
     "sources": (
         "import_profile",
@@ -98,6 +100,7 @@ __all__ = [
     "cloud",
     "day",
     "durability",
+    "duties",
     "ec",
     "energy",
     "import_profile",
