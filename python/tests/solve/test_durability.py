@@ -17,7 +17,7 @@ from csdplan.model.failure import (
     unavailable_share,
 )
 from csdplan.model.rebuild import Array, read_Bps, rebuild, rebuild_hours
-from csdplan.solve.durability import Failing, Goals, Part, candidates, durability
+from csdplan.solve.durability import Failing, Goals, Part, candidates, durability, first_cause
 
 YEAR_H = 8766.0
 ARRAY = Array(24, 12, 10e12, 6e9, 4e9, 12.5e9, inf)
@@ -308,6 +308,15 @@ def test_the_code_found_needs_the_least_flash_that_will_do() -> None:
         for data in range(1, 24 - parity + 1):
             other = durability(FAILING, data, parity)
             assert goals.missed(other) or other.overhead >= best.overhead
+
+
+def test_the_cause_of_most_losses() -> None:
+    lossy = Part(12, 0.5, 4.0, 0.01)
+    assert first_cause(FAILING, 8, 2) == "drives"
+    assert first_cause(replace(FAILING, unreadable_per_bit=1e-16), 8, 2) == "unreadable sectors"
+    assert first_cause(replace(FAILING, hosts=lossy), 8, 1) == "hosts"
+    racked = replace(FAILING, hosts=lossy, racks=Part(4, 0.5, 1.0, 0.1), domain="host")
+    assert first_cause(racked, 8, 2) == "racks"
 
 
 def test_a_stripe_wider_than_the_array_is_refused() -> None:

@@ -37,8 +37,8 @@ def simulated_s(drive: Duties, per_s: float, apart: int, requests: int) -> float
 def test_against_simulated_queues(load: float, apart: int, task_s: float) -> None:
     drive = Duties(6, 1.0, task_s)
     per_s = load * drive.most_per_s(apart)
-    seen = simulated_s(drive, per_s, apart, 200_000)
-    assert drive.response_s(per_s, apart) == pytest.approx(seen, rel=0.06)
+    seen = simulated_s(drive, per_s, apart, 60_000)
+    assert drive.response_s(per_s, apart) == pytest.approx(seen, rel=0.1)
 
 
 def test_most_and_best_by_hand() -> None:

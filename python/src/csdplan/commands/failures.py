@@ -221,17 +221,20 @@ def _answer(
         found = list(solver.candidates(failing, goals))
         best = min(found, key=lambda one: (one.overhead, one.data), default=None)
     array = failing.array
-    answer = sheets.paragraph(best, found, goals, array.drives * array.used_bytes)
+    causes = [solver.first_cause(failing, one.data, one.parity) for one in found]
+    answer = sheets.paragraph(best, found, causes, goals, array.drives * array.used_bytes)
     a_year, wait = array.drives * failing.afr, failing.replace_hours
     tables = {
-        "codes": sheets.codes(found, goals),
+        "codes": sheets.codes(found, causes, goals),
         "losses": sheets.losses(found, *money),
         "spares": sheets.spares(array.drives, a_year, wait, solver.spares(failing)),
         "numbers": numbers(values.used),
     }
     verdict = "found" if found else "infeasible"
     facts = {"verdict": verdict, "answer": answer, "code": best.code if best else None}
-    return Tables(tables, facts=facts)
+    # Figures of bandwidths are for programs; a terminal has room for the answer.
+    shown = (sheets.brief(tables["codes"]), *list(tables.values())[1:])
+    return Tables(tables, terminal=shown, facts=facts)
 
 
 class _Values:

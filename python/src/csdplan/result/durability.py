@@ -17,6 +17,7 @@ _COLUMNS = (
     "flash_per_byte",
     "mttdl_years",
     "nines",
+    "lost_by",
     "rebuild_hours",
     "rebuild_Bps",
     "binds",
@@ -27,22 +28,35 @@ _COLUMNS = (
     "reads_rebuilding_Bps",
     "misses",
 )
+_BRIEF = (
+    "code",
+    "flash_per_byte",
+    "nines",
+    "lost_by",
+    "rebuild_hours",
+    "unavailable_hours_a_year",
+    "reads_Bps",
+    "reads_rebuilding_Bps",
+    "misses",
+)
 _NOTE = (
-    "nines: of the probability to lose nothing in a year; pieces on a host: of one stripe, at "
-    "most; reads: by clients with all drives, with one lost, and while it is rebuilt. Failures are "
-    "independent and memoryless but for whole hosts and racks; software, people and batches of "
-    "bad drives are left out: beyond about 11 nines these come first"
+    "nines: of the probability to lose nothing in a year; lost by: the cause of most losses; "
+    "pieces on a host: of one stripe, at most; reads: by clients with all drives, with one lost, "
+    "and while it is rebuilt. Failures are independent and memoryless but for whole hosts and "
+    "racks; software, people and batches of bad drives are left out: beyond about 11 nines these "
+    "come first"
 )
 
 
-def codes(found: Sequence[Durability], goals: Goals) -> Sheet:
-    """Return a row for each code, with the goals that it misses."""
+def codes(found: Sequence[Durability], causes: Sequence[str], goals: Goals) -> Sheet:
+    """Return a row for each code, with the cause of most losses and the goals missed."""
     rows: list[tuple[Value, ...]] = [
         (
             one.code,
             one.overhead,
             min(one.mttdl, _MOST_YEARS),
             one.nines,
+            cause,
             one.hours,
             one.rebuild.rate_Bps(1),
             one.rebuild.binds,
@@ -53,9 +67,16 @@ def codes(found: Sequence[Durability], goals: Goals) -> Sheet:
             one.rebuilding_Bps,
             ", ".join(goals.missed(one)),
         )
-        for one in found
+        for one, cause in zip(found, causes, strict=True)
     ]
     return sheet_of("How durable", _COLUMNS, rows, _NOTE)
+
+
+def brief(whole: Sheet) -> Sheet:
+    """Return the columns of `codes` that a terminal has room for."""
+    places = [whole.columns.index(name) for name in _BRIEF]
+    rows = [tuple(row[place] for place in places) for row in whole.rows]
+    return sheet_of(whole.title, _BRIEF, rows, whole.note)
 
 
 def losses(
@@ -90,7 +111,11 @@ def spares(drives: int, a_year: float, replace_hours: float, number: int) -> She
 
 
 def paragraph(
-    best: Durability | None, asked: Sequence[Durability], goals: Goals, raw_bytes: float
+    best: Durability | None,
+    asked: Sequence[Durability],
+    causes: Sequence[str],
+    goals: Goals,
+    raw_bytes: float,
 ) -> str:
     """Say which code to take and what it does, or that none does; or what those asked for do."""
     if best is None and not asked:
@@ -99,15 +124,17 @@ def paragraph(
             "wait, or lower goals change it; --protect shows what a code misses."
         )
     if best is None:
-        return " ".join(_sentence(one, goals, raw_bytes) for one in asked)
-    return f"Take {_sentence(best, goals, raw_bytes)}"
+        pairs = zip(asked, causes, strict=True)
+        return " ".join(_sentence(one, cause, goals, raw_bytes) for one, cause in pairs)
+    return f"Take {_sentence(best, causes[list(asked).index(best)], goals, raw_bytes)}"
 
 
-def _sentence(one: Durability, goals: Goals, raw_bytes: float) -> str:
+def _sentence(one: Durability, cause: str, goals: Goals, raw_bytes: float) -> str:
     left = one.rebuilding_Bps / one.healthy_Bps
     text = (
         f"{one.code}: {one.overhead:.3g} bytes of flash for each byte, room for "
-        f"{bytes_text(raw_bytes / one.overhead)}, {min(one.nines, 99.0):.1f} nines a year. A lost "
+        f"{bytes_text(raw_bytes / one.overhead)}, {min(one.nines, 99.0):.1f} nines a year. Most "
+        f"losses of data come from {cause}. A lost "
         f"drive is rebuilt in {one.hours:.3g} hours, limited by the {one.rebuild.binds}; "
         f"{left:.0%} of reads are left meanwhile. Some data cannot be read for "
         f"{one.unavailable * HOURS_PER_YEAR:.2g} hours a year."

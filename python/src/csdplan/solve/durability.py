@@ -27,6 +27,8 @@ from csdplan.model.rebuild import Array, Rebuild, read_Bps, rebuild, rebuild_hou
 #: Codes that ``csd put --protect`` takes, and the parity up to which one is looked for: more
 #: losses than these at once say more of the model's blind spots than of an array.
 DATA_MAX, PARITY_MAX, PARITY_SOUGHT = 32, 16, 8
+#: Data that lasts this many times as long without a kind of failure is lost to it.
+_TWICE = 2.0
 #: Share of failures that may find no spare.
 RISK = 0.01
 
@@ -236,6 +238,29 @@ def durability(failing: Failing, data: int, parity: int) -> Durability:
         degraded_Bps=read_Bps(array, data, 1),
         rebuilding_Bps=read_Bps(array, data, 1, rebuilding),
     )
+
+
+def first_cause(failing: Failing, data: int, parity: int) -> str:
+    """Return the kind of failure that most losses of data come from.
+
+    Each kind is left out in turn, racks first; the one without which data lasts twice as long or
+    more is it, and drives where there is none.
+    """
+    whole = durability(failing, data, parity).mttdl
+    for name, less in (
+        ("racks", replace(failing, racks=Part(0), domain=_without_racks(failing))),
+        ("hosts", replace(failing, hosts=replace(failing.hosts, lost=0.0))),
+        ("unreadable sectors", replace(failing, unreadable_per_bit=0.0)),
+    ):
+        if name == "racks" and not failing.racks.count:
+            continue
+        if durability(less, data, parity).mttdl >= _TWICE * whole:
+            return name
+    return "drives"
+
+
+def _without_racks(failing: Failing) -> str:
+    return "host" if failing.domain == "rack" else failing.domain
 
 
 def candidates(failing: Failing, goals: Goals) -> Iterator[Durability]:
