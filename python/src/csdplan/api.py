@@ -43,13 +43,19 @@ __all__ = [
     "Picture",
     "bep",
     "catalogue",
+    "cloud",
+    "day",
+    "durability",
+    "duties",
     "ec",
+    "energy",
     "figure",
     "frame",
     "grid",
     "import_profile",
     "load",
     "mix",
+    "network",
     "optimize",
     "overload",
     "plan",
@@ -57,11 +63,13 @@ __all__ = [
     "report",
     "reproduce",
     "simulate",
+    "steps",
     "surface",
     "sweep",
     "tco",
     "ui",
     "uncertainty",
+    "upgrade",
     "validate",
 ]
 
@@ -169,8 +177,16 @@ mix = _several(commands.mix)
 optimize = _several(commands.optimize)
 plan = _several(commands.plan)
 catalogue = _several(commands.catalogue)
+durability = _several(commands.durability)
+network = _several(commands.network)
+energy = _several(commands.energy)
+cloud = _several(commands.cloud)
+duties = _one(commands.duties)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
+day = _several(commands.day)
+steps = _several(commands.steps)
+upgrade = _several(commands.upgrade)
 validate = _several(commands.validate)
 profiles = _one(commands.profiles)
 reproduce = _one(commands.reproduce)

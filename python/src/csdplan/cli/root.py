@@ -118,7 +118,46 @@ _TEXTS = {
     "plan": "Plan a purchase from the catalogue: what to buy, what binds, how sure it is.\n\n"
     "Try: csdplan plan --store 500TB --protect rs:8+2 --budget 400k --workload count=120GB/s\n\n"
     "If nothing can be bought, the command says which requirement is in the way and exits with 1.",
+    "upgrade": "Plan an upgrade: which hosts and drives to keep and to sell, and what to buy.\n\n"
+    "Sizes, rates and money take units (500TB, 60GB/s, 400k), shares %. If nothing can be bought, "
+    "the command says which requirement is in the way and exits with 1.\n\n"
+    "Try: csdplan upgrade --have epyc-7763=12 --have samsung-pm9a3-7.68tb=96 --store 1PB "
+    "--protect rs:8+2 --workload count=120GB/s",
+    "day": "Plan a purchase for the windows of a day: peaks that are not all at once.\n\n"
+    "Times are hours of the day (8:30-10, 22-6), sizes and rates take units. Drives may be written "
+    "faster in a window than their endurance permits all day.\n\n"
+    "Try: csdplan day --window 8-10,write=30GB/s --window 22-6,count=40GB/s --store 2PB "
+    "--protect rs:8+2",
+    "steps": "Plan growth bought in steps, and compare with buying all of it now.\n\n"
+    "Times are years, shares %, sizes and rates take units.\n\n"
+    "Try: csdplan steps --store 500TB --growth 30% --protect rs:8+2 --decay 15%",
     "catalogue": "List the hardware that plan chooses from, each number with its source.",
+    "durability": "Find how durable an array is under rs:N+K, and the code that it needs.\n\n"
+    "Times to data loss, rebuilds and reads meanwhile, spares, and the cost of outages, from the "
+    "bandwidths of the array and from failures of drives, hosts and racks. Sizes and rates take "
+    "units (15.36TB, 100Gb/s), times s, min, h or d, shares %. If no code reaches the goals, the "
+    "command exits with 1.\n\n"
+    "Try: csdplan durability 24 --hosts 12 --part kioxia-cd6-r-15.36tb --nines 11\n\n"
+    "Try: csdplan durability 24 --hosts 12 --part kioxia-cd6-r-15.36tb --protect rs:8+2",
+    "network": "Find how many drives a network card carries, the latency under load, and switches."
+    "\n\n"
+    "NVMe/TCP over Ethernet: bits that headers take, cores that handle it as measured, reads that "
+    "queue at cores, link and drives. Sizes take units (4KiB, 1MiB), times are microseconds, "
+    "--load is reads a second of one host.\n\n"
+    "Try: csdplan network --nic connectx-6-dx --part samsung-pm9a3-7.68tb --block 4KiB --block 1MiB"
+    "\n\n"
+    "Try: csdplan network --hosts 48 --oversubscription 3 --load 500000",
+    "energy": "Find the energy of a job, and of a TB, on what a plan buys.\n\n"
+    "Energies are joules, sizes and rates take units. The power is that of the catalogue (TDP, "
+    "data sheets, assumptions), not measured.\n\n"
+    "Try: csdplan energy --job 10TB --workload count=20GB/s --compare samsung-smartssd-3.84tb",
+    "cloud": "Compare what a plan buys with cloud instances that do the same.\n\n"
+    "Prices are USD an hour and a GB of traffic out, with date and source; sizes and rates take "
+    "units.\n\n"
+    "Try: csdplan cloud --store 500TB --protect rs:8+2 --workload count=20GB/s --egress 50TB",
+    "duties": "Find how requests of hosts and background tasks share the cores of a drive.\n\n"
+    "Times are microseconds, the rate is requests a second; each gives rise to one task.\n\n"
+    "Try: csdplan duties --cores 6 --request-us 20 --task-us 100 --rate 40000",
     "optimize": "Find the cheapest CPU, kinds and numbers of drives that meet a request.\n\n"
     "If no purchase does, the command names the requirements in the way and exits with 1.",
     "simulate": "Simulate a job whose tasks host cores and drives pull one by one.\n\n"

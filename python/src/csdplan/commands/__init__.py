@@ -12,6 +12,10 @@ of its function, with what the command line and Python's documentation say of it
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
+- ``upgraded``: upgrade, of what is there; ``timed``: day, steps; ``question``: what these share.
+- ``networked``: network: drives behind a card, latency, front ends.
+- ``energies``: energy of a job; ``rented``: cloud: own, or rent; ``shared``: duties.
+- ``failures``: durability of an array, and the code that it needs.
 - ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
 - ``sources``: profiles, import, reproduce.
@@ -24,15 +28,22 @@ from csdplan.late import getter
 if TYPE_CHECKING:
     from csdplan.commands.break_even import bep, surface, sweep
     from csdplan.commands.confidence import uncertainty
+    from csdplan.commands.energies import energy
+    from csdplan.commands.failures import durability
     from csdplan.commands.listed import catalogue
     from csdplan.commands.mixed import mix
+    from csdplan.commands.networked import network
     from csdplan.commands.planned import plan
     from csdplan.commands.purchase import optimize
+    from csdplan.commands.rented import cloud
     from csdplan.commands.reports import report, ui
     from csdplan.commands.scenarios import ec, overload, tco
+    from csdplan.commands.shared import duties
     from csdplan.commands.simulated import simulate
     from csdplan.commands.sources import import_profile, profiles, reproduce
     from csdplan.commands.tables import BepTables, Tables
+    from csdplan.commands.timed import day, steps
+    from csdplan.commands.upgraded import upgrade
     from csdplan.commands.validation import validate
 
 _MODULES = {
@@ -42,10 +53,14 @@ _MODULES = {
         "sweep",
     ),
     "confidence": ("uncertainty",),
+    "energies": ("energy",),
+    "failures": ("durability",),
     "listed": ("catalogue",),
     "mixed": ("mix",),
+    "networked": ("network",),
     "planned": ("plan",),
     "purchase": ("optimize",),
+    "rented": ("cloud",),
     "reports": (
         "report",
         "ui",
@@ -55,6 +70,7 @@ _MODULES = {
         "overload",
         "tco",
     ),
+    "shared": ("duties",),
     "simulated": ("simulate",),
     "sources": (
         "import_profile",
@@ -65,6 +81,11 @@ _MODULES = {
         "BepTables",
         "Tables",
     ),
+    "timed": (
+        "day",
+        "steps",
+    ),
+    "upgraded": ("upgrade",),
     "validation": ("validate",),
 }
 __getattr__ = getter(
@@ -76,9 +97,15 @@ __all__ = [
     "Tables",
     "bep",
     "catalogue",
+    "cloud",
+    "day",
+    "durability",
+    "duties",
     "ec",
+    "energy",
     "import_profile",
     "mix",
+    "network",
     "optimize",
     "overload",
     "plan",
@@ -86,10 +113,12 @@ __all__ = [
     "report",
     "reproduce",
     "simulate",
+    "steps",
     "surface",
     "sweep",
     "tco",
     "ui",
     "uncertainty",
+    "upgrade",
     "validate",
 ]

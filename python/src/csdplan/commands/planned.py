@@ -13,7 +13,7 @@ from csdplan.commands.kinds import AnyKinds, Finder, OneKind
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, load_catalogue
-from csdplan.hardware.measured import computing
+from csdplan.hardware.measured import inside_of
 from csdplan.options import (
     CatalogueOption,
     DriveOption,
@@ -280,12 +280,7 @@ class _Question:
         self._ask, self._parts, self._choice = ask, parts, choice
         self._find = find
         self._profile = profile_of(profile)[1]
-        self._inside = {}
-        for part in parts.parts.values():
-            if part.profile is not None:
-                inside = load(part.profile)
-                device = computing(inside, part.device, part.profile)
-                self._inside[part.name] = (inside, device)
+        self._inside = inside_of(parts.parts.values())
 
     def asked(self) -> Asked:
         """Return the request."""

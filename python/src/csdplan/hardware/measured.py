@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from csdplan.errors import ProfileIncomplete
 from csdplan.hardware.part import Number, Part
 from csdplan.hardware.prices import Price
 from csdplan.hardware.source import Source
+from csdplan.profile.read import load
 from csdplan.profile.schema import Profile
 
 #: Numbers of a part, and of a profile's device.
@@ -37,6 +40,16 @@ def computing(profile: Profile, device: str | None, file: str) -> str:
     listed = ", ".join(sorted(profile.device)) or "none"
     wanted = "one device that computes" if device is None else f"a device {device!r}"
     raise ProfileIncomplete(f"{file}: expected {wanted}; it has: {listed}")
+
+
+def inside_of(parts: Iterable[Part]) -> dict[str, tuple[Profile, str]]:
+    """Return profile and device with the times inside each part that has some, by its name."""
+    found = {}
+    for part in parts:
+        if part.profile is not None:
+            profile = load(part.profile)
+            found[part.name] = profile, computing(profile, part.device, part.profile)
+    return found
 
 
 def part_of(

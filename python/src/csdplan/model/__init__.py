@@ -7,11 +7,15 @@
 - ``scaling``: gain by units inside a drive, and by drives that help a host.
 - ``cost``: prices, energy, amortisation (Table 4 and beyond).
 - ``overlap``: transfer and compute one after the other, or side by side.
+- ``failure``, ``rebuild``: loss and unavailability of coded data, and rebuilds of drives.
+- ``wire``, ``queues``, ``duties``: NVMe/TCP on a link and a core, and requests that wait.
+- ``rent``: machines and traffic that are paid by use.
 - ``inputs``: the checks that every argument passes.
 
-Every function broadcasts its arguments as NumPy does and returns a float64 array (0-d for
-scalars). None reads a file, a clock or a random source. Times are in seconds, always positive:
-a time of zero is a failed measurement, not a fast drive, and raises ``ModelError``.
+Those of the three lines before the last take plain numbers. Every other function broadcasts its
+arguments as NumPy does and returns a float64 array (0-d for scalars). None reads a file, a clock or
+a random source. Times are in seconds, always positive: a time of zero is a failed measurement, not
+a fast drive, and raises ``ModelError``.
 """
 
 from csdplan.model.array import csd_array_time_s, ssd_array_time_s, ssd_devices_effective

@@ -15,6 +15,7 @@ from typing import Any
 from csdplan.errors import CsdplanError, ModelError, Problem, ProfileInvalid
 from csdplan.files import parsed, read_text
 from csdplan.model.overlap import Overlap
+from csdplan.solve.durability import DATA_MAX, PARITY_MAX
 from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
@@ -158,6 +159,22 @@ def protection(text: str) -> tuple[float, int]:
             return data / (data + code), data + code
     expected = "none, replica:N (2 or more copies) or rs:K+M (K data, M code blocks)"
     raise ModelError("protect", text, f"{expected}, at most {_BLOCKS_MAX} in all")
+
+
+def code_of(text: str) -> tuple[int, int]:
+    """Return N and K of ``rs:N+K``, within what ``csd put --protect`` takes.
+
+    Raises
+    ------
+    ModelError
+        If the text is no such code.
+    """
+    found = _PROTECTION.fullmatch(text)
+    data, parity = (int(found.group(2) or 0), int(found.group(3) or 0)) if found else (0, 0)
+    if not (1 <= data <= DATA_MAX and 1 <= parity <= PARITY_MAX):
+        expected = f"rs:N+K, N from 1 to {DATA_MAX} and K from 1 to {PARITY_MAX}"
+        raise ModelError("protect", text, expected)
+    return data, parity
 
 
 def read_work(text: str, folder: Path | None = None) -> Work:

@@ -4,6 +4,8 @@
 - ``throughput``: throughput against the number of devices, from a break-even result.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mixed drives, purchases, simulated runs
   and distributions.
+- ``durability``, ``network``, ``duties``, ``energy``, ``timed``, ``upgraded``, ``rented``: sheets
+  and paragraphs of the commands of these questions; ``sourced``: numbers with their sources.
 - ``envelope``: the one JSON object that a command prints.
 
 Records are frozen dataclasses of plain Python values: no arrays, no profile, no behavior beyond

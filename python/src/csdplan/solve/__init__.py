@@ -10,6 +10,9 @@
 - ``mix``: a given mix of drives under several workloads, work split so that all finish together.
 - ``purchase``, ``program``, ``highs``, ``optimize``: products and requirements as a mixed-integer
   program; the cheapest purchase, binding requirements, shortfalls.
+- ``stock``, ``periods``, ``sequence``: purchases with parts that are there, for times of a day, and
+  year by year; ``energy``: of a job on a purchase; ``cloud``: instances that do the same.
+- ``durability``: the code that an array needs; ``fabric``: drives behind a card, and switches.
 - ``uncertainty``: the distribution of a break-even point, and the inputs it depends on.
 
 Solvers take numbers and return numbers; they know nothing of profiles, tables or plots.

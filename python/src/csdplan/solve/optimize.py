@@ -29,6 +29,7 @@ __all__ = [
     "Shortfall",
     "Verdict",
     "fixed_capacity",
+    "least_cost",
     "optimize",
     "pareto",
     "shortfalls",
@@ -63,14 +64,14 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     ModelError
         If the time ran out before any purchase was found.
     """
-    built, answer = solve(request, _cheapest, time_limit_s)
+    built, answer = solve(request, least_cost, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     plan = plan_of(built, answer)
     if not explain:
         return plan
     divisible = program(request)
-    _cheapest(divisible)
+    least_cost(divisible)
     prices = shadow_prices(divisible)
     needs = tuple(_requirements(built, plan, prices.rows))
     return replace(plan, requirements=needs, enters_usd=_enters(divisible, plan, prices.excess))
@@ -140,7 +141,7 @@ def pareto(request: Request, points: int = 8, *, time_limit_s: float = 20.0) -> 
     for step in range(1, points + 1):
         # A hair below the most, so that rounding does not make the last point infeasible.
         scale = most.scale * step / points * (1 - 1e-7)
-        built, answer = solve(request, partial(_cheapest, scale=scale), time_limit_s)
+        built, answer = solve(request, partial(least_cost, scale=scale), time_limit_s)
         if answer.status is Status.INFEASIBLE:
             continue
         cheapest = plan_of(built, answer)
@@ -168,7 +169,7 @@ def fixed_capacity(
     return (*found, ("any mix", mix))
 
 
-def _cheapest(built: Program, scale: float = 1.0) -> dict[int, float]:
+def least_cost(built: Program, scale: float = 1.0) -> dict[int, float]:
     """Fix the throughput, and return the cost."""
     built.upper[built.scale] = np.inf
     built.require("scale", {built.scale: 1.0}, scale, scale)
@@ -258,7 +259,7 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
     slack: dict[str, int] = {}
 
     def least(built: Program) -> dict[int, float]:
-        _cheapest(built)
+        least_cost(built)
         for name in names:
             slack[name] = built.variable(1.0 if name not in _AT_MOST else np.inf)
         if "hosts" in names:

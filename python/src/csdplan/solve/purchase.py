@@ -43,6 +43,8 @@ class Cpu:
         Bytes per second of the lanes of one drive bay, and of a card's slot.
     memory_Bps : float
         Bytes per second that its memory takes and gives together.
+    most : int or None
+        How many there are; None: as many as are wanted.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Cpu:
     bay_Bps: float = float("inf")
     card_Bps: float = float("inf")
     memory_Bps: float = float("inf")
+    most: int | None = None
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -115,6 +118,8 @@ class DriveKind:
         Bytes per second that one may be written over its time of use; infinite if unlimited.
     lanes : int
         Lanes of PCIe that it has; a bay has `BAY_LANES`.
+    most : int or None
+        How many there are; None: as many as are wanted.
     """
 
     name: str
@@ -129,6 +134,7 @@ class DriveKind:
     write_Bps: float | None = None
     endurance_Bps: float = float("inf")
     lanes: int = BAY_LANES
+    most: int | None = None
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
@@ -168,6 +174,8 @@ class NetworkPart:
         Power at work [W].
     rack_units : float
         Height in a rack [U].
+    most : int or None
+        How many there are; None: as many as are wanted.
     """
 
     name: str
@@ -176,6 +184,7 @@ class NetworkPart:
     ports: int = 0
     active_W: float | None = None
     rack_units: float = 0.0
+    most: int | None = None
 
     def __post_init__(self) -> None:
         positive(f"link_Bps of {self.name}", self.link_Bps)

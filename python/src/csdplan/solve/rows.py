@@ -9,6 +9,7 @@ import numpy as np
 from csdplan.model.overlap import Overlap
 from csdplan.solve.program import ANY, GB, TB, Group, Program, begin, drives_max, together
 from csdplan.solve.purchase import Request, media_Bps, port_Bps
+from csdplan.solve.stock import stock_rows
 
 
 def program(request: Request, groups: Sequence[Group] | None = None) -> Program:
@@ -35,6 +36,7 @@ def program(request: Request, groups: Sequence[Group] | None = None) -> Program:
         _lanes_in_all(built)
     _storage_rows(built)
     _limit_rows(built)
+    stock_rows(built)
     _network_rows(built)
     return built
 
