@@ -134,7 +134,7 @@ fn the_logs_say_what_is_supported() {
     admin.admin(NQN);
     let supported = log(&mut admin, 0, false, 1024).data;
     let ids: Vec<usize> = (0..256).filter(|id| supported[id * 4] & 1 == 1).collect();
-    assert_eq!(ids, [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x12, 0x82, 0x83, 0x84, 0xC0, 0xC1]);
+    assert_eq!(ids, [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x12, 0x82, 0x83, 0x84, 0xC0, 0xC1, 0xC3]);
     let features = log(&mut admin, 0x12, false, 1024).data;
     for id in 0..=255u32 {
         let listed = features[id as usize * 4] & 1 == 1;
