@@ -24,8 +24,8 @@ use crate::drive::{Core, Shared, set_feature, start};
 use crate::error::Error;
 use crate::health;
 use crate::log::{Level, Log};
-use crate::services::gate::{self, Gate};
 use crate::services;
+use crate::services::gate::{self, Gate};
 use crate::wait_until_free::wait_until_free;
 
 /// Pause between two looks at how many connections are left.

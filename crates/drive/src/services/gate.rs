@@ -35,7 +35,7 @@ impl Gate {
     }
 
     /// Lets the services of this core look at their settings.
-    pub(crate) fn look(&self) {
+    pub fn look(&self) {
         self.changed.notify_all();
     }
 

@@ -46,7 +46,7 @@ static SERVICES: [Row; 4] = [
         class: Class::Service,
         pause_costs: "a Store or Delete that finds no free segment cleans one first, and waits",
         control: |shared| &shared.services.clean,
-        is_there: |shared| !shared.media.is_read_only(),
+        is_there: |_| true,
         begin: Some(|core| Box::new(core.kv.cleaner())),
     },
     Row {
@@ -54,7 +54,7 @@ static SERVICES: [Row; 4] = [
         class: Class::Foreground,
         pause_costs: "the next start reads records in place of their lists, and takes longer",
         control: |shared| &shared.segments.checkpointing,
-        is_there: |shared| shared.segments.has_checkpoints() && !shared.media.is_read_only(),
+        is_there: |shared| shared.segments.has_checkpoints(),
         begin: None,
     },
     Row {
