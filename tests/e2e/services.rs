@@ -138,6 +138,14 @@ fn a_full_drive_says_that_its_cleaning_is_paused_and_takes_deletes() {
         stored == 0x81
     });
     let full = full.unwrap();
+    // Stores that replace what was deleted take the segments that are still free.
+    for number in 0..full {
+        assert_eq!(io.command(kv(0x10, &key(number), 0), &[], 0).status, 0, "{number} of {full}");
+    }
+    for number in 0..full {
+        let stored = io.command(kv(0x01, &key(number), 200_000), &value, 0).status;
+        assert_eq!(stored, 0, "{number} of {full}");
+    }
     let words = ["segments are free and its cleaning is paused", "service resume clean"];
     drive.array.csd(&["drive", "status", &url]).expect(4, &words);
     for number in 0..full {
