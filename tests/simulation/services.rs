@@ -26,7 +26,7 @@ use crate::{CUTS, Simulation, seeds};
 /// Operations of a life. The drive does not end before, so a service that stops it is seen.
 const OPERATIONS: u64 = 300;
 
-/// What lives have met.
+/// Counts over lives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Met {
     orders: u64,

@@ -159,7 +159,7 @@ pub struct Core {
     pub metrics: Arc<CoreMetrics>,
     /// Connections of this core.
     pub connections: Rc<Connections>,
-    /// Where services of this core wait until they may begin a step.
+    /// Gate at which services of this core wait until they may begin a step.
     pub gate: Rc<Gate>,
     /// AuthScheduler at the computations of authentication.
     pub auth_scheduler: Rc<AuthScheduler>,

@@ -83,7 +83,7 @@ pub struct Segments {
     pub epochs: Option<Arc<Epochs>>,
     /// Number of damaged places that scrubs met, in every pass again.
     pub scrub_damage: AtomicU64,
-    /// Whether checkpoints are written when they are due. The one of a clean stop always is.
+    /// Settings and counts of checkpoints. Those of a clean stop are written whatever is set.
     pub checkpointing: Control,
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.

@@ -13,7 +13,7 @@ pub enum Step {
     },
     /// There was nothing to do. [`Service::wait`] ends when it is worth another look.
     Idle,
-    /// The step failed, for this reason. Whoever needed its work does it by itself.
+    /// The step failed, for this reason. A command that needs its work does it by itself.
     Failed(String),
 }
 

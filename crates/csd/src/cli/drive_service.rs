@@ -19,7 +19,7 @@ pub(crate) struct Service {
     pub(crate) order: Option<Order>,
 }
 
-/// What is asked of a drive's services. Settings last until the drive stops.
+/// Orders to a drive's services. Settings last until the drive stops.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Order {
     /// Show state, limits and counts of every service

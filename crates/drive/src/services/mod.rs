@@ -29,7 +29,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Class of its work.
     pub(crate) class: Class,
-    /// What a pause costs, in words.
+    /// Cost of a pause, in words.
     pub(crate) pause_costs: &'static str,
     /// Returns its settings and counts.
     pub(crate) control: fn(&Shared) -> &Control,

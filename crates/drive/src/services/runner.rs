@@ -14,7 +14,7 @@ pub(crate) struct Runner<'a> {
     pub(crate) name: &'static str,
     /// Its settings and counts.
     pub(crate) control: &'a Control,
-    /// Where it waits until it may begin a step.
+    /// Gate at which it waits until it may begin a step.
     pub(crate) gate: &'a Gate,
     /// The log, which says when the drive stops.
     pub(crate) segments: &'a Segments,
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Does three steps for each request, and notes when. Fails if it is told to.
+    /// Does three steps for each request, and notes when. Fails if the test says so.
     struct Thrice(Rc<Seen>);
 
     #[derive(Default)]

@@ -66,7 +66,7 @@ layout! {
         busy_ns / set_busy_ns: u64 @ 48,
         /// Steps that failed.
         failures / set_failures: u64 @ 56,
-        /// What a pause costs, in UTF-8, cut to fit, zero-terminated.
+        /// Cost of a pause, in UTF-8, cut to fit, zero-terminated.
         cost / set_cost: [128] @ 128,
         /// Reason of the failure in UTF-8, cut to fit, zero-terminated.
         reason / set_reason: [256] @ 256,
@@ -157,7 +157,7 @@ layout! {
     pub struct OrderData[64] {
         /// [`VERSION`].
         version / set_version: u16 @ 0,
-        /// What is set: 1 pause, 2 resume, 3 rate, 4 share.
+        /// Setting: 1 pause, 2 resume, 3 rate, 4 share.
         setting / set_setting: u8 @ 2,
         /// Reserved, 0.
         reserved / set_reserved: u8 @ 3,
@@ -190,7 +190,7 @@ pub enum Setting {
 pub struct Order {
     /// Name of the service.
     pub name: String,
-    /// What is set.
+    /// New setting.
     pub setting: Setting,
 }
 
