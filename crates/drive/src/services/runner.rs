@@ -30,7 +30,8 @@ impl Runner<'_> {
             return;
         }
         let mut service = begin();
-        while !self.segments.is_closing() && self.gate.passes(self.control).await {
+        // The log may close while the service waits at the gate.
+        while self.gate.passes(self.control).await && !self.segments.is_closing() {
             let began = now();
             match service.step().await {
                 Step::Worked { bytes } => {
