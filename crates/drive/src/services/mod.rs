@@ -23,6 +23,9 @@ use crate::drive::{Core, Shared};
 use crate::scrub;
 use runner::Runner;
 
+/// Makes the part of a core in a service.
+type Begin = fn(&Rc<Core>) -> Box<dyn Service>;
+
 /// A service of the drive.
 pub(crate) struct Row {
     /// Name in metrics and commands.
@@ -35,8 +38,8 @@ pub(crate) struct Row {
     pub(crate) control: fn(&Shared) -> &Control,
     /// Returns true if this drive has it.
     is_there: fn(&Shared) -> bool,
-    /// Returns the part of a core; `None` for steps of something else.
-    begin: Option<fn(&Rc<Core>) -> Box<dyn Service>>,
+    /// `None` for steps of something else.
+    begin: Option<Begin>,
 }
 
 /// The services of drives.
