@@ -45,7 +45,8 @@ fn json_of_every_command_is_as_the_page_says() {
         run verify x;run verify x -o sums;run summarize x;rm y;array status;\
         array reclaim;array rebuild d0;array rebalance;repair;\
         array up;\
-        drive log;drive status;\
+        drive log;drive status;drive service list;drive service pause clean;\
+        drive service resume clean d0;drive service rate scrub 1M;drive service share scrub 5%;\
         program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program activate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program list --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\

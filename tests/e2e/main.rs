@@ -19,7 +19,8 @@
 //!   OpenSSH; [`os_missing`]: machines that lack something; [`os_shared`]: resources that all
 //!   users of the machine share
 //! - [`options`]: options of an array's drives
-//! - [`drive_status`]: what drives say of themselves
+//! - [`drive_status`]: what drives say of themselves; [`services`]: their services, paused and
+//!   limited
 //! - [`growth`]: more drives for an array that has objects
 //! - [`transfer`]: objects to files and back
 //! - [`tunnel`]: network namespaces that drives join; [`tunnel_faults`]: connections that go on
@@ -128,6 +129,7 @@ mod scrub;
 mod scrub_deep;
 mod scrub_pauses;
 mod secrets;
+mod services;
 mod silences;
 mod soak;
 mod strong_codes;

@@ -103,9 +103,8 @@ impl Lane {
                     admission: Admission::Any,
                     ..Resources::default()
                 };
-                let mut shared = drive::open(media, true, NQN, &SPLIT, &resources).await.unwrap();
-                let alone = Arc::get_mut(&mut shared).unwrap();
-                alone.services.scrub_bytes_per_s = Some(scrub_bytes_per_s);
+                let shared = drive::open(media, true, NQN, &SPLIT, &resources).await.unwrap();
+                shared.services.begin_scrub(scrub_bytes_per_s);
                 csd_drive::life::start_all(&shared).await.unwrap();
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                 *slot.borrow_mut() = Some(Arc::clone(&shared));

@@ -50,6 +50,7 @@ mod scrub_restarts;
 mod sectors;
 mod seeds;
 mod served;
+mod services;
 mod shared_keys;
 mod stalled;
 mod strangers;

@@ -134,7 +134,7 @@ fn the_logs_say_what_is_supported() {
     admin.admin(NQN);
     let supported = log(&mut admin, 0, false, 1024).data;
     let ids: Vec<usize> = (0..256).filter(|id| supported[id * 4] & 1 == 1).collect();
-    assert_eq!(ids, [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x12, 0x82, 0x83, 0x84, 0xC0, 0xC1]);
+    assert_eq!(ids, [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x12, 0x82, 0x83, 0x84, 0xC0, 0xC1, 0xC3]);
     let features = log(&mut admin, 0x12, false, 1024).data;
     for id in 0..=255u32 {
         let listed = features[id as usize * 4] & 1 == 1;
@@ -281,4 +281,40 @@ fn saved_features_outlive_the_drive() {
     assert_eq!(protected, [1, 0], "until power cycle has passed");
     let mut io = io_queue(admin.stream.peer_addr().unwrap(), cntlid, 1, true);
     assert_eq!(io.command_in_capsule(Command::new(0x01, 1), &[1; 4096]).status, 0x020);
+}
+
+/// Feature C1h and log page C3h, as `docs/internals/contracts.md` describes them.
+#[test]
+fn services_take_orders_by_name_and_refuse_what_they_do_not_know() {
+    let address = drive(2, BackendKind::Auto);
+    let mut admin = Wire::open(address);
+    admin.admin(NQN);
+    let order = |name: &[u8], setting: u8, value: u64| {
+        let mut data = [0; 64];
+        (data[0], data[2]) = (1, setting);
+        data[8..8 + name.len()].copy_from_slice(name);
+        data[24..32].copy_from_slice(&value.to_le_bytes());
+        data
+    };
+    let mut give =
+        |data: &[u8]| admin.command(Command::new(0x09, 0).dword(10, 0xC1), data, 0).status;
+    assert_eq!(give(&order(b"scrub", 3, 1 << 20)), 0, "rate");
+    assert_eq!(give(&order(b"scrub", 4, 25)), 0, "share");
+    assert_eq!(give(&order(b"clean", 1, 0)), 0, "pause");
+    for wrong in [order(b"peers", 1, 0), order(b"scrub", 4, 0), order(b"scrub", 5, 0)] {
+        assert_eq!(give(&wrong), 0x002, "{wrong:?}");
+    }
+    assert_ne!(give(&order(b"scrub", 1, 0)[..60]), 0, "cut short");
+    let page = log(&mut admin, 0xC3, false, 64 + 3 * 512).data;
+    assert_eq!((page[0], u32_at(&page, 0) >> 16, u32_at(&page, 4)), (1, 512, 3));
+    let entry = |index: usize| &page[64 + index * 512..][..512];
+    assert_eq!((&entry(0)[..6], entry(0)[16], entry(0)[18]), (&b"clean\0"[..], 2, 100));
+    assert_eq!((&entry(1)[..11], entry(1)[16]), (&b"checkpoint\0"[..], 1));
+    assert_eq!((&entry(2)[..6], entry(2)[16], entry(2)[18]), (&b"scrub\0"[..], 2, 25));
+    assert_eq!(u64_at(entry(2), 24), 1 << 20);
+    assert_eq!(give(&order(b"clean", 2, 0)), 0, "resume");
+    let get = admin.command(Command::new(0x0A, 0).dword(10, 0xC1), &[], 0);
+    assert_eq!(get.status, 0, "it has no value of its own");
+    let save = Command::new(0x09, 0).dword(10, 1 << 31 | 0xC1);
+    assert_eq!(admin.command(save, &order(b"clean", 1, 0), 0).status, 0x10D, "not saveable");
 }

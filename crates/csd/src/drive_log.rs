@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::query::query;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped, size};
+use crate::units::{duration, grouped, seconds, size};
 
 /// Shows the log of the named drive, or of all drives of the array.
 pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
@@ -97,11 +97,6 @@ fn describe(entry: &Entry) -> Value {
         "writing_s": seconds(entry.writing_ns()),
         "total_s": seconds(entry.total_ns()),
     })
-}
-
-#[allow(clippy::cast_precision_loss)] // 2^53 ns are 104 days
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }
 
 #[cfg(test)]

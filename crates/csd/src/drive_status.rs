@@ -1,21 +1,23 @@
 //! `csd drive status`: health, space and limits that drives report.
 //!
 //! A [`Section`] is one subject; [`look`] lists them in display order. It works with any NVMe/TCP
-//! drive, because it uses only standard commands. It changes nothing.
+//! drive, because it needs only standard commands. It changes nothing.
 
 use csd_initiator::{Controller, Error, NamespaceKind};
 use csd_nvme::identify::{Cns, IDENTIFY_BYTES, identify};
 use csd_nvme::log::{LogId, Smart, WARNING_READ_ONLY, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_nvme::vendor::media_errors::{MediaErrors, VERSION};
+use csd_nvme::vendor::services::{Entry, RUNS};
 use csd_nvme::wire::text_of;
 use csd_nvme::{NSID_ALL, log::WARNING_TEMPERATURE};
 use serde_json::{Map, Value, json};
 
 use crate::cli::drive_status::Status;
 use crate::context::Context;
+use crate::drive_service;
 use crate::namespace;
-use crate::query::query;
+use crate::query::{malformed, query};
 use crate::report::{Failure, Report};
 use crate::table::pairs;
 use crate::units::{grouped, percent, size};
@@ -43,13 +45,15 @@ impl Section {
 
 /// Queries a drive about every subject.
 async fn look(controller: &Controller) -> Result<Vec<Section>, Error> {
-    Ok(vec![
+    let mut sections = vec![
         identity(controller),
         health(controller).await?,
         space(controller).await?,
         limits(controller),
         hosts(controller).await?,
-    ])
+    ];
+    sections.extend(services(controller).await);
+    Ok(sections)
 }
 
 /// Shows the named drive, or all drives of the array.
@@ -155,11 +159,16 @@ async fn health(controller: &Controller) -> Result<Section, Error> {
     Ok(Section { warnings, ..Section::new("health", lines, value) })
 }
 
+/// Returns true for a CSDStore drive, which has log pages of its own.
+fn is_ours(controller: &Controller) -> bool {
+    let model = controller.identity().mn();
+    text_of(&model[..]).is_some_and(|model| model.starts_with("CSDStore"))
+}
+
 /// Asks a CSDStore drive for its last media error; `None` if it does not tell, such as one of an
 /// earlier version.
 async fn last_media_error(controller: &Controller) -> Option<MediaErrors> {
-    let model = controller.identity().mn();
-    if !text_of(&model[..]).is_some_and(|model| model.starts_with("CSDStore")) {
+    if !is_ours(controller) {
         return None;
     }
     let bytes = u32::try_from(MediaErrors::SIZE).expect("512");
@@ -232,6 +241,28 @@ fn limits(controller: &Controller) -> Section {
     Section::new("limits", lines, value)
 }
 
+/// Asks a CSDStore drive for its services; `None` if it does not tell, such as one of an earlier
+/// version.
+async fn services(controller: &Controller) -> Option<Section> {
+    if !is_ours(controller) {
+        return None;
+    }
+    let found = drive_service::services_of(controller).await.ok()?;
+    let lines = found.entries.iter().map(|entry| ("service", drive_service::line(entry)));
+    let value = found.entries.iter().map(drive_service::described).collect();
+    let mut warnings: Vec<String> =
+        found.entries.iter().filter_map(drive_service::failure).collect();
+    let cleans = |entry: &Entry| entry.name_text() != "clean" || entry.state() == RUNS;
+    if found.is_low && !found.entries.iter().all(cleans) {
+        warnings.push(format!(
+            "{} of {} segments are free and its cleaning is paused: a Store or Delete that finds \
+             none cleans first, and waits (csd drive service resume clean)",
+            found.free_segments, found.segments
+        ));
+    }
+    Some(Section { warnings, ..Section::new("services", lines.collect(), value) })
+}
+
 /// Lists the controllers; every connected host has one, this host included.
 async fn hosts(controller: &Controller) -> Result<Section, Error> {
     let bytes = u32::try_from(IDENTIFY_BYTES).expect("4096");
@@ -246,9 +277,4 @@ async fn hosts(controller: &Controller) -> Result<Section, Error> {
     let line = format!("{count} connected, with this one (controller {own})");
     let value = json!({ "controllers": ids, "own_controller": own });
     Ok(Section::new("hosts", vec![("hosts", line)], value))
-}
-
-fn malformed(controller: &Controller, what: &str) -> Error {
-    let drive = controller.address().to_string().into();
-    Error::Protocol { drive, reason: format!("its {what} is malformed") }
 }

@@ -33,6 +33,7 @@ mod clock;
 mod context;
 mod drive;
 mod drive_log;
+mod drive_service;
 mod drive_status;
 mod each_item;
 mod edges;
@@ -102,6 +103,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
         Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
         Command::Drive(cli::Drive::Status(options)) => drive_status::status(&options, &context),
+        Command::Drive(cli::Drive::Service(options)) => drive_service::service(&options, &context),
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Add(options)) => array::add(&options, &context),

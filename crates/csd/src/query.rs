@@ -50,6 +50,12 @@ pub(crate) fn query<T: Send + 'static>(
     }
 }
 
+/// Returns the error of a drive whose answer cannot be parsed.
+pub(crate) fn malformed(controller: &Controller, what: &str) -> Error {
+    let drive = controller.address().to_string().into();
+    Error::Protocol { drive, reason: format!("its {what} is malformed") }
+}
+
 fn of_array<T: Send + 'static>(
     only: Option<String>,
     context: &Context,

@@ -87,6 +87,12 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// Returns nanoseconds in seconds.
+#[allow(clippy::cast_precision_loss)] // 2^53 ns are 104 days
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 /// Formats a rate, decimal; a dash if there are no bytes or no time.
 pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
     if bytes == 0 || seconds <= 0.0 {

@@ -34,7 +34,8 @@ use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
 use crate::peers::Peers;
 use crate::resources::{self, Expose, Resources};
-use crate::services::counts::Services;
+use crate::services::controls::Services;
+use crate::services::gate::Gate;
 use crate::throttle::Throttle;
 use crate::transport::auth_scheduler::AuthScheduler;
 use crate::transport::budget::Budget;
@@ -104,7 +105,7 @@ pub struct Shared {
     pub read_only: AtomicBool,
     /// Counts of commands.
     pub metrics: Metrics,
-    /// Options and counts of the drive's own work.
+    /// Settings and counts of the drive's services.
     pub services: Services,
     /// Namespaces that hosts see.
     expose: Expose,
@@ -158,6 +159,8 @@ pub struct Core {
     pub metrics: Arc<CoreMetrics>,
     /// Connections of this core.
     pub connections: Rc<Connections>,
+    /// Gate at which services of this core wait until they may begin a step.
+    pub gate: Rc<Gate>,
     /// AuthScheduler at the computations of authentication.
     pub auth_scheduler: Rc<AuthScheduler>,
     /// Memory for data between hosts and the medium.
@@ -332,6 +335,8 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
     let connections = Rc::<Connections>::default();
     set_core_local(Rc::clone(&connections));
+    let gate = Rc::<Gate>::default();
+    set_core_local(Rc::clone(&gate));
     let core = Rc::new(Core {
         compute: Compute::start(block.clone(), Rc::clone(&kv), executed(&shared)),
         block,
@@ -340,6 +345,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
         connections,
+        gate,
         budget: Rc::new(shared.host_limits.core_budget()),
         auth_scheduler: Rc::new(AuthScheduler::new(Arc::clone(&shared.counters[core_id().0]))),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),

@@ -16,7 +16,8 @@
 //! - `side`: the sides that connections come from
 //! - [`peers`]: drives that this drive may work with
 //! - [`tunnel`]: packets between a host and the drive's own operating system
-//! - `services`: the drive's own work: cleaning and [`scrub`]
+//! - `services`: work besides hosts' commands, and its settings: cleaning, checkpoints, [`scrub`],
+//!   commands of other drives
 //! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: events and counts

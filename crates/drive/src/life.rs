@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::health;
 use crate::log::{Level, Log};
 use crate::services;
+use crate::services::gate::{self, Gate};
 use crate::wait_until_free::wait_until_free;
 
 /// Pause between two looks at how many connections are left.
@@ -122,6 +123,8 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
             sleep(LOOK_EVERY).await;
         }
     };
+    // Commands of other drives that are held back are answered now.
+    gate::on_all(Gate::stop);
     if let Some(tunnel) = &shared.tunnel {
         tunnel.close();
     }

@@ -8,34 +8,35 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kvlog::control::Control;
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::scrub::{Compared, Damage, Owner, Scrubber};
+use csd_kvlog::service::Service;
 use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{KEY_BYTES, List, Place};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
-use csd_reactor::{Buffer, Pacer, class, compute_fn, core_count, random_u64};
+use csd_reactor::{Buffer, class, compute_fn, random_u64};
 
 use crate::drive::{Core, Shared};
 use crate::log::Level;
 use crate::page_check::{Differing, Pages, compare};
 use crate::pass_bound::PassBound;
-use crate::services::runner::{self, Begun};
+use crate::services::runner::Runner;
 
-/// Returns the part of a core in the drive's scrub, which logs damage; `None` if there is none.
-pub(crate) fn begin(core: &Rc<Core>) -> Option<Begun> {
-    let bytes_per_s = core.shared.services.scrub_bytes_per_s?;
-    let bytes_per_s = (bytes_per_s / core_count() as u64).max(1);
+/// Returns the part of a core in the drive's scrub, which logs damage.
+pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
     let shared = Arc::clone(&core.shared);
-    let service = scrubber(core, move |damage: &Damage| log(&shared, damage));
-    Some(Begun { service: Box::new(service), pacer: Some(Pacer::new(bytes_per_s)) })
+    Box::new(scrubber(core, move |damage: &Damage| log(&shared, damage)))
 }
 
-/// Reads the values of a core's shards, pass after pass, until the drive stops. Calls `report` for
-/// damage, in every pass again.
+/// Reads the values of a core's shards, pass after pass, until the drive stops: a scrub apart from
+/// the drive's own. Calls `report` for damage, in every pass again.
 pub async fn run(core: &Rc<Core>, bytes_per_s: u64, report: impl Fn(&Damage)) {
-    let (mut service, pacer) = (scrubber(core, report), Some(Pacer::new(bytes_per_s)));
-    let Shared { services, segments, .. } = &*core.shared;
-    runner::run(&mut service, pacer, &services.scrub, segments).await;
+    let control = &Control::default();
+    control.set_rate(Some(bytes_per_s));
+    let (segments, log) = (&core.shared.segments, core.shared.log());
+    let runner = Runner { name: "scrub", control, gate: &core.gate, segments, log };
+    runner.run(|| Box::new(scrubber(core, report))).await;
 }
 
 fn scrubber<R: Fn(&Damage)>(core: &Rc<Core>, report: R) -> Scrubber<PageLists<R>> {
@@ -162,9 +163,8 @@ mod tests {
                 let media = Media::Memory(Arc::new(Memory::new(2 * SIZE_BYTES)));
                 let resources = Resources::default();
                 let opened = drive::open(media, true, "nqn.2026-11.x:a", &SPLIT, &resources);
-                let mut shared = opened.await.unwrap();
-                let alone = Arc::get_mut(&mut shared).unwrap();
-                alone.services.scrub_bytes_per_s = Some(bytes_per_s);
+                let shared = opened.await.unwrap();
+                shared.services.begin_scrub(bytes_per_s);
                 life::start_all(&shared).await.unwrap();
                 let core = core_local::<Core>().unwrap();
                 for number in 0..512_u16 {

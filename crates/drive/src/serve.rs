@@ -58,7 +58,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     alone.log = config.log.clone();
     alone.access = config.access.clone();
     alone.host_limits = config.host_limits;
-    alone.services.scrub_bytes_per_s = config.scrub_bytes_per_s;
+    if let Some(bytes_per_s) = config.scrub_bytes_per_s {
+        alone.services.begin_scrub(bytes_per_s);
+    }
     if let Some(model) = &config.throttle {
         alone.throttle.set(model.clone());
     }

@@ -12,7 +12,7 @@
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Class, join, spawn};
+use csd_reactor::{Class, join, now, spawn};
 
 use crate::epochs::Turn;
 use crate::error::{Access, MediaError};
@@ -73,6 +73,7 @@ impl Shard {
             let append = queue.front().expect("asked with a queue");
             (append.footprint(), append.need())
         };
+        self.tail.borrow_mut().is_held = !self.segments.checkpointing.may_begin();
         let segment = self.segment_for(length, need).await?;
         let mut group = Group::new(&self.segments, segment, &self.tail.borrow());
         let mut queue = self.queue.borrow_mut();
@@ -95,7 +96,7 @@ impl Shard {
     }
 
     async fn commit(&self, mut group: Group) {
-        let (long, checkpoint) = (group.long(), group.checkpoint);
+        let (long, checkpoint) = (group.long(), group.checkpoint.map(|range| (range, now())));
         let (at, buffers) = group.take_buffers();
         let filled = group.filled();
         let page = last_page(&buffers, filled % PAGE_BYTES);
@@ -124,8 +125,8 @@ impl Shard {
         if group.placed.len() > 1 {
             self.segments.count_shared_group();
         }
-        if checkpoint.is_some() {
-            self.segments.count_checkpoint();
+        if let Some((range, began)) = checkpoint {
+            self.segments.count_checkpoint(range.bytes, began);
         }
         if let Some(segment) = self.owned.borrow_mut().get_mut(&group.segment) {
             segment.filled = filled;
@@ -133,6 +134,7 @@ impl Shard {
             segment.longest = segment.longest.max(longest.unwrap_or(0));
         }
         let listing = std::mem::take(&mut group.listing);
+        let checkpoint = checkpoint.map(|(range, _)| range);
         self.tail.borrow_mut().took(listing, page, checkpoint, long);
         self.group_written(&group);
         let closed = self.close_if_durable(&group, epoch).await;

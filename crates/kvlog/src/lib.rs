@@ -20,6 +20,7 @@ pub mod checkpoint;
 mod clean;
 mod close_epoch;
 mod commit;
+pub mod control;
 mod current_records;
 pub mod epochs;
 pub mod error;

@@ -83,8 +83,12 @@ impl Cleaner {
         }
         match clean_best(&self.segments).await {
             Ok(Cleaned::Done { bytes }) => Step::Worked { bytes },
-            // A failure here fails the next Store with its own status.
-            Ok(Cleaned::Busy | Cleaned::Nothing) | Err(_) => Step::Idle,
+            Ok(Cleaned::Busy | Cleaned::Nothing) => Step::Idle,
+            Err(status) if is_of_the_medium(status) => {
+                Step::Failed(format!("a segment cannot be cleaned: {status}"))
+            }
+            // The log is full, or takes no more writes: the next Store says so.
+            Err(_) => Step::Idle,
         }
     }
 
@@ -102,6 +106,14 @@ impl Service for Cleaner {
     fn wait(&mut self) -> Pending<'_, ()> {
         Box::pin(self.asked())
     }
+}
+
+/// Returns true if a cleaning failed with an access of the medium.
+fn is_of_the_medium(status: Status) -> bool {
+    matches!(
+        status,
+        Status::WRITE_FAULT | Status::UNRECOVERED_READ_ERROR | Status::UNRECOVERED_ERROR
+    )
 }
 
 /// Cleans the segment of all cores that gives back most. One shard cleans at a time, because the

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, sleep};
+use csd_reactor::{Buffer, now, sleep};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{Access, MediaError};
@@ -116,8 +116,10 @@ impl Shard {
             segment.sequence
         };
         // Without one the next start walks the records.
-        let written = self.write_final_checkpoint(number, sequence, valid_bytes).await;
-        let checkpoint = written.unwrap_or(None);
+        let checkpoint = match self.segments.checkpointing.may_begin() {
+            true => self.final_checkpoint(number, sequence, valid_bytes).await,
+            false => None,
+        };
         let drive = self.segments.tag();
         let seal = Seal { valid_bytes, checkpoint, drive, ..Seal::default() };
         self.write_seal(number, sequence, &seal).await?;
@@ -156,8 +158,7 @@ impl Shard {
         };
         let owned = u32::try_from(owned).expect("segments are counted with 32 bits");
         self.has_stop_seal.set(true);
-        let checkpoint =
-            self.write_final_checkpoint(number, sequence, filled).await.unwrap_or(None);
+        let checkpoint = self.final_checkpoint(number, sequence, filled).await;
         let tail_checksum = crc32c::crc32c(self.tail.borrow().page.as_deref().unwrap_or(&[]));
         let (valid_bytes, stopped) = (filled, Some(owned));
         let drive = self.segments.tag();
@@ -249,6 +250,25 @@ impl Shard {
         }
     }
 
+    /// Writes the final checkpoint of a segment; `None` if that fails, which pauses checkpoints.
+    async fn final_checkpoint(
+        &self,
+        number: u32,
+        sequence: u64,
+        valid_bytes: u64,
+    ) -> Option<SegmentRange> {
+        match self.write_final_checkpoint(number, sequence, valid_bytes).await {
+            Ok(range) => range,
+            // The health log says so.
+            Err(MediaError::ReadOnly | MediaError::Gone(_)) => None,
+            Err(error) => {
+                let why = format!("the checkpoint of segment {number} cannot be written: {error}");
+                self.segments.checkpointing.fail(why);
+                None
+            }
+        }
+    }
+
     /// Makes a checkpoint of the records that no other lists durable behind the records, before a
     /// seal names it. Returns its range; `None` when there is nothing to list, or no space for it.
     async fn write_final_checkpoint(
@@ -274,11 +294,12 @@ impl Shard {
             bytes.resize(usize::try_from(end - at).expect("within a segment"), 0);
             (range, at, bytes)
         };
+        let began = now();
         let buffers = vec![Buffer::from_slice(&bytes)];
         self.media.write(self.segments.at(number, at), buffers).await.0?;
         self.syncer.sync().await?;
         self.segments.count_written(0, range.end().next_multiple_of(SECTOR_BYTES) - range.offset);
-        self.segments.count_checkpoint();
+        self.segments.count_checkpoint(range.bytes, began);
         Ok(Some(range))
     }
 

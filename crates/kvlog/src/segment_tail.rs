@@ -11,6 +11,10 @@ const CHECKPOINTS: u64 = 16;
 /// Least bytes of records between two checkpoints.
 const BETWEEN_BYTES_MIN: u64 = 32 << 10;
 
+/// Longest list of records for which a checkpoint is held back, bytes. A longer one would keep its
+/// core for too long when it is written.
+const HELD_LIST_BYTES_MAX: usize = 256 << 10;
+
 /// End of the open segment.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentTail {
@@ -25,6 +29,8 @@ pub(crate) struct SegmentTail {
     pub(crate) long: Option<SegmentRange>,
     /// True when the hint on the medium does not say all of this.
     pub(crate) hint_due: bool,
+    /// True while the next group begins with no checkpoint, although one may be due.
+    pub(crate) is_held: bool,
     /// Hint of a segment that a power cut left open. It stays until the seal is durable: it may
     /// name a checkpoint that is damaged.
     pub(crate) kept: Option<Hint>,
@@ -62,7 +68,9 @@ impl SegmentTail {
     pub(crate) fn checkpoint_is_due(&self, filled: u64, segment_bytes: u64) -> bool {
         let listed = self.checkpoint.map_or(RECORDS_OFFSET, |range| range.end());
         let between = (segment_bytes / CHECKPOINTS).max(BETWEEN_BYTES_MIN);
-        !self.listing.bytes.is_empty() && filled - listed >= between
+        let list_bytes = self.listing.bytes.len();
+        let is_held = self.is_held && list_bytes <= HELD_LIST_BYTES_MAX;
+        list_bytes > 0 && !is_held && filled - listed >= between
     }
 
     /// Returns the checkpoint with which a group at this offset begins.

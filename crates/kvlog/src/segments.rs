@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_nvme::vendor::NSID_OBJECTS;
+use csd_reactor::Instant;
 
+use crate::control::Control;
 use crate::epochs::Epochs;
 use crate::error::Error;
 use crate::format::{FEATURE_FREED, Superblock, VERSION};
@@ -81,6 +83,8 @@ pub struct Segments {
     pub epochs: Option<Arc<Epochs>>,
     /// Number of damaged places that scrubs met, in every pass again.
     pub scrub_damage: AtomicU64,
+    /// Settings and counts of checkpoints. Those of a clean stop are written whatever is set.
+    pub checkpointing: Control,
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.
     pub(crate) promised: AtomicU64,
@@ -94,7 +98,6 @@ pub struct Segments {
     cleaned: AtomicU64,
     stored: AtomicU64,
     written: AtomicU64,
-    checkpoints: AtomicU64,
     shared_groups: AtomicU64,
     closing: AtomicBool,
     salvaging: AtomicBool,
@@ -123,6 +126,7 @@ impl Segments {
             namespaces: nsids.iter().map(namespace).collect(),
             epochs: None,
             scrub_damage: AtomicU64::new(0),
+            checkpointing: Control::default(),
             free: Mutex::default(),
             promised: AtomicU64::new(0),
             index_bytes_max: None,
@@ -133,7 +137,6 @@ impl Segments {
             cleaned: AtomicU64::new(0),
             stored: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            checkpoints: AtomicU64::new(0),
             shared_groups: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             salvaging: AtomicBool::new(false),
@@ -280,14 +283,14 @@ impl Segments {
         self.written.fetch_add(written, Relaxed);
     }
 
-    /// Counts a checkpoint that is durable.
-    pub fn count_checkpoint(&self) {
-        self.checkpoints.fetch_add(1, Relaxed);
+    /// Counts a checkpoint that is durable, and whose write began then.
+    pub fn count_checkpoint(&self, bytes: u64, began: Instant) {
+        self.checkpointing.worked(bytes, began);
     }
 
     /// Returns the number of checkpoints written since the drive started.
     pub fn checkpoint_count(&self) -> u64 {
-        self.checkpoints.load(Relaxed)
+        self.checkpointing.steps.load(Relaxed)
     }
 
     /// Counts a group commit of several records.

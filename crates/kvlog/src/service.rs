@@ -4,7 +4,7 @@
 use std::pin::Pin;
 
 /// Outcome of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The step worked, and there may be more to do at once.
     Worked {
@@ -13,6 +13,8 @@ pub enum Step {
     },
     /// There was nothing to do. [`Service::wait`] ends when it is worth another look.
     Idle,
+    /// The step failed, for this reason. A command that needs its work does it by itself.
+    Failed(String),
 }
 
 /// A future of a service.

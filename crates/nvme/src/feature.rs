@@ -24,6 +24,7 @@ codes! {
         KEY_VALUE_CONFIGURATION = 0x20: "Key Value Configuration",
         WRITE_PROTECTION = 0x84: "Namespace Write Protection Config",
         INSIDE_ONLY = 0xC0: "vendor: Inside Only",
+        SERVICES = 0xC1: "vendor: Services",
     }
 }
 

@@ -23,6 +23,7 @@ codes! {
         EXECUTIONS = 0xC0: "vendor: Executions",
         MEDIA_ERRORS = 0xC1: "vendor: Media Errors",
         TUNNEL = 0xC2: "vendor: Tunnel",
+        SERVICES = 0xC3: "vendor: Services",
     }
 }
 

@@ -28,6 +28,9 @@ Examples:
     Status(super::drive_status::Status),
     /// Show the last executions of kernels and programs: bytes, work, times, why some failed
     Log(super::drive_log::Log),
+    /// List the services of drives (cleaning, checkpoints, scrub, other drives), pause and limit
+    /// them while the drives run
+    Service(super::drive_service::Service),
 }
 
 /// Options of `csd drive check`.

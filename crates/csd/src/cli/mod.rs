@@ -10,6 +10,7 @@ pub(crate) mod bench_ec;
 pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
+pub(crate) mod drive_service;
 pub(crate) mod drive_status;
 pub(crate) mod kernel;
 pub(crate) mod kv;
@@ -268,6 +269,7 @@ impl Command {
             Self::Drive(Drive::Check(_)) => "drive check",
             Self::Drive(Drive::Log(_)) => "drive log",
             Self::Drive(Drive::Status(_)) => "drive status",
+            Self::Drive(Drive::Service(options)) => options.words(),
             Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Add(_)) => "array add",

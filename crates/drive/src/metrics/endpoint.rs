@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -18,9 +17,9 @@ use csd_reactor::{
 };
 
 use super::counts::{BUCKETS_US, Bytes, OPS, STATUSES};
+use super::services;
+use super::text::{head, seconds};
 use crate::drive::{Core, Shared};
-use crate::services::SERVICES;
-use crate::services::counts::Counts;
 use crate::transport::budget::Use;
 
 /// Longest request that is read, bytes.
@@ -94,13 +93,8 @@ pub async fn render(shared: &Shared) -> String {
     cores(&mut page, &times);
     hosts(&mut page, shared, &memory);
     log(&mut page, shared);
-    services(&mut page, shared);
+    services::write(&mut page, shared);
     page
-}
-
-fn head(page: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a string cannot fail, here and below.
-    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
 }
 
 fn operations(page: &mut String, shared: &Shared) {
@@ -326,57 +320,4 @@ fn namespaces(page: &mut String, shared: &Shared) {
         let (nsid, keys) = (namespace.nsid, namespace.keys.load(Relaxed));
         let _ = writeln!(page, "csd_kv_keys{{nsid=\"{nsid}\"}} {keys}");
     }
-}
-
-fn services(page: &mut String, shared: &Shared) {
-    let services = &shared.services;
-    for (name, help, count_of) in [
-        (
-            "csd_service_steps_total",
-            "Steps that a service of the drive has done.",
-            (|counts| &counts.steps) as fn(&Counts) -> &AtomicU64,
-        ),
-        (
-            "csd_service_bytes_total",
-            "Bytes that a service has read and compared, or moved.",
-            |counts| &counts.bytes,
-        ),
-    ] {
-        head(page, name, "counter", help);
-        for row in &SERVICES {
-            let count = count_of((row.counts)(services)).load(Relaxed);
-            let _ = writeln!(page, "{name}{{service=\"{}\"}} {count}", row.name);
-        }
-    }
-    for (name, help, count) in [
-        (
-            "csd_kv_scrubbed_bytes_total",
-            "Bytes of records, and of blocks with page lists, that --scrub has read.",
-            &services.scrub.bytes,
-        ),
-        (
-            "csd_kv_scrub_damage_total",
-            "Damaged places that --scrub has met, in every pass again.",
-            &shared.segments.scrub_damage,
-        ),
-    ] {
-        head(page, name, "counter", help);
-        let _ = writeln!(page, "{name} {}", count.load(Relaxed));
-    }
-}
-
-/// Formats nanoseconds as seconds, exactly.
-fn seconds(ns: u64) -> String {
-    let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
-    match rest {
-        0 => whole.to_string(),
-        _ => format!("{whole}.{rest:09}").trim_end_matches('0').to_owned(),
-    }
-}
-
-#[test]
-fn seconds_are_exact() {
-    assert_eq!(seconds(10_000), "0.00001");
-    assert_eq!(seconds(2_000_000_000), "2");
-    assert_eq!(seconds(1_500_000_001), "1.500000001");
 }

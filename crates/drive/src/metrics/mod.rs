@@ -2,6 +2,8 @@
 
 mod counts;
 mod endpoint;
+mod services;
+mod text;
 
 pub use counts::{Begun, CoreMetrics, Metrics};
 pub use endpoint::{render, serve};

@@ -1,41 +1,87 @@
-//! Services: work that the drive does by itself. A service is a row of [`SERVICES`] and an
-//! implementation of [`Service`](csd_kvlog::service::Service); on every core it runs in a task of
-//! [`Class::Service`], which yields to hosts' commands.
+//! Services: work that the drive does besides its hosts' commands. A service is a row of
+//! [`SERVICES`], with settings that hosts change while the drive runs. One that has an
+//! implementation of [`Service`] runs in a task on every core, which yields to hosts' commands.
+//! The others are steps of something else: a checkpoint is part of a group commit, and the commands
+//! of other drives come over the network.
 //!
-//! Invariants: a service that is idle costs no time; none begins a step once the drive stops.
+//! Invariants: a service that is idle costs no time; none begins a step while it is paused, or once
+//! the drive stops; nothing that a host waits for needs a step of one that is paused.
 
-pub(crate) mod counts;
+pub(crate) mod controls;
+pub(crate) mod gate;
+pub(crate) mod orders;
 pub(crate) mod runner;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kvlog::control::Control;
+use csd_kvlog::service::Service;
 use csd_reactor::{Class, CoreId, core_count, core_local, post, spawn};
 
 use crate::drive::{Core, Shared};
 use crate::scrub;
-use counts::{Counts, Services};
-use runner::{Begun, run};
+use runner::Runner;
+
+/// Makes the part of a core in a service.
+type Begin = fn(&Rc<Core>) -> Box<dyn Service>;
 
 /// A service of the drive.
 pub(crate) struct Row {
-    /// Name in the metrics.
+    /// Name in metrics and commands.
     pub(crate) name: &'static str,
-    /// Returns its counts.
-    pub(crate) counts: fn(&Services) -> &Counts,
-    /// Returns the part of a core, `None` if the drive runs without this service.
-    begin: fn(&Rc<Core>) -> Option<Begun>,
+    /// Class of its work.
+    pub(crate) class: Class,
+    /// Cost of a pause, in words.
+    pub(crate) pause_costs: &'static str,
+    /// Returns its settings and counts.
+    pub(crate) control: fn(&Shared) -> &Control,
+    /// Returns true if this drive has it.
+    is_there: fn(&Shared) -> bool,
+    /// `None` for steps of something else.
+    begin: Option<Begin>,
 }
 
-/// The services of every drive.
-pub(crate) static SERVICES: [Row; 2] = [
+/// The services of drives.
+static SERVICES: [Row; 4] = [
     Row {
         name: "clean",
-        counts: |services| &services.clean,
-        begin: |core| Some(Begun { service: Box::new(core.kv.cleaner()), pacer: None }),
+        class: Class::Service,
+        pause_costs: "a Store or Delete that finds no free segment cleans one first, and waits",
+        control: |shared| &shared.services.clean,
+        is_there: |_| true,
+        begin: Some(|core| Box::new(core.kv.cleaner())),
     },
-    Row { name: "scrub", counts: |services| &services.scrub, begin: scrub::begin },
+    Row {
+        name: "checkpoint",
+        class: Class::Foreground,
+        pause_costs: "the next start reads records in place of their lists, and takes longer",
+        control: |shared| &shared.segments.checkpointing,
+        is_there: |shared| shared.segments.has_checkpoints(),
+        begin: None,
+    },
+    Row {
+        name: "scrub",
+        class: Class::Service,
+        pause_costs: "damage at rest is found only when a host reads it",
+        control: |shared| &shared.services.scrub,
+        is_there: |_| true,
+        begin: Some(scrub::begin),
+    },
+    Row {
+        name: "peers",
+        class: Class::Execution,
+        pause_costs: "repairs and copies in which other drives need this one wait, then fail",
+        control: |shared| &shared.services.peers,
+        is_there: |shared| shared.peers.is_some(),
+        begin: None,
+    },
 ];
+
+/// Returns the services of this drive.
+pub(crate) fn rows(shared: &Shared) -> impl Iterator<Item = &'static Row> {
+    SERVICES.iter().filter(|row| (row.is_there)(shared))
+}
 
 /// Starts the services on every core. The drive has started: they ask other cores.
 pub(crate) fn start(shared: &Arc<Shared>) {
@@ -44,12 +90,18 @@ pub(crate) fn start(shared: &Arc<Shared>) {
         // A core that is gone has nothing to do.
         let _ = post(CoreId(core), Class::System, move || {
             let Some(core) = core_local::<Core>() else { return };
-            for row in &SERVICES {
-                let Some(Begun { mut service, pacer }) = (row.begin)(&core) else { continue };
-                let shared = Arc::clone(&shared);
-                drop(spawn(Class::Service, async move {
-                    let counts = (row.counts)(&shared.services);
-                    run(&mut *service, pacer, counts, &shared.segments).await;
+            for row in rows(&shared) {
+                let Some(begin) = row.begin else { continue };
+                let (shared, core) = (Arc::clone(&shared), Rc::clone(&core));
+                drop(spawn(row.class, async move {
+                    let runner = Runner {
+                        name: row.name,
+                        control: (row.control)(&shared),
+                        gate: &core.gate,
+                        segments: &shared.segments,
+                        log: shared.log(),
+                    };
+                    runner.run(|| begin(&core)).await;
                 }));
             }
         });
@@ -58,20 +110,14 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
-
     use super::*;
 
     #[test]
-    fn services_have_names_and_counts_of_their_own() {
-        let services = Services::default();
+    fn services_have_names_and_words_that_fit_the_log_page() {
         for row in &SERVICES {
-            (row.counts)(&services).steps.fetch_add(1, Relaxed);
             let same = SERVICES.iter().filter(|other| other.name == row.name);
             assert_eq!(same.count(), 1, "{}", row.name);
-        }
-        for row in &SERVICES {
-            assert_eq!((row.counts)(&services).steps.load(Relaxed), 1, "{}", row.name);
+            assert!(row.name.len() < 16 && row.pause_costs.len() < 128, "{}", row.name);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::feature::{
     Select, TemperatureThreshold,
 };
 use crate::status::Status;
+use crate::vendor::services::{Order, OrderData};
 
 /// Values of one controller's features, and their defaults.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ const PLAIN: [(FeatureId, u32); 5] = [
 ];
 
 /// Every feature, with true for namespace specific ones; only a drive with an inside has the last.
-const SUPPORTED: [(FeatureId, bool); 14] = [
+const SUPPORTED: [(FeatureId, bool); 15] = [
     (FeatureId::ARBITRATION, false),
     (FeatureId::POWER_MANAGEMENT, false),
     (FeatureId::TEMPERATURE_THRESHOLD, false),
@@ -45,6 +46,7 @@ const SUPPORTED: [(FeatureId, bool); 14] = [
     (FeatureId::COMMAND_SET_PROFILE, false),
     (FeatureId::KEY_VALUE_CONFIGURATION, true),
     (FeatureId::WRITE_PROTECTION, true),
+    (FeatureId::SERVICES, false),
     (FeatureId::INSIDE_ONLY, true),
 ];
 
@@ -169,6 +171,7 @@ impl Controller {
             }
             FeatureId::WRITE_PROTECTION => set_protection(sqe.nsid(), value, subsystem, backing)?,
             FeatureId::INSIDE_ONLY => set_inside_only(sqe.nsid(), value, subsystem, backing)?,
+            FeatureId::SERVICES => set_service(data, backing)?,
             FeatureId::POWER_MANAGEMENT if value & 0x1F == 0 => {}
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache && value & 1 == 1 => {}
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => {
@@ -269,9 +272,11 @@ impl Controller {
                 Ok(backing.is_inside_only(nsid).into())
             }
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => Ok(1),
+            // What a service is set to is in its log page.
             FeatureId::HOST_BEHAVIOR
             | FeatureId::COMMAND_SET_PROFILE
-            | FeatureId::POWER_MANAGEMENT => Ok(0),
+            | FeatureId::POWER_MANAGEMENT
+            | FeatureId::SERVICES => Ok(0),
             _ if nsid == 0 || nsid == NSID_ALL || subsystem.namespace(nsid).is_some() => {
                 self.features.value(id).ok_or(Status::INVALID_FIELD)
             }
@@ -359,6 +364,13 @@ fn set_inside_only(
         }
         _ => Err(Status::FEATURE_NOT_CHANGEABLE),
     }
+}
+
+/// Gives an order to one of the drive's services.
+fn set_service(data: &[u8], backing: &dyn Backing) -> Result<(), Status> {
+    let data = data.get(..OrderData::SIZE).ok_or(Status::SGL_LENGTH_INVALID)?;
+    let order = Order::parse(data).ok_or(Status::INVALID_FIELD)?;
+    if backing.order(&order) { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
 fn capabilities(id: FeatureId, saveable: bool) -> u32 {

@@ -19,7 +19,7 @@ use crate::wire::fixed_text;
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
 /// Log pages of an I/O controller; only a drive with a tunnel has the last one.
-const SUPPORTED: [LogId; 13] = [
+const SUPPORTED: [LogId; 14] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -32,6 +32,7 @@ const SUPPORTED: [LogId; 13] = [
     LogId::RANGE_SETS,
     LogId::EXECUTIONS,
     LogId::MEDIA_ERRORS,
+    LogId::SERVICES,
     LogId::TUNNEL,
 ];
 
@@ -112,7 +113,9 @@ impl Controller {
             LogId::SUPPORTED => log::supported(known),
             LogId::ERROR => error_log(backing),
             // One log for all namespaces (LPA bit 0 is clear).
-            LogId::SMART | LogId::MEDIA_ERRORS if !matches!(sqe.nsid(), 0 | NSID_ALL) => {
+            LogId::SMART | LogId::MEDIA_ERRORS | LogId::SERVICES
+                if !matches!(sqe.nsid(), 0 | NSID_ALL) =>
+            {
                 return Err(Status::INVALID_FIELD);
             }
             LogId::SMART => {
@@ -123,6 +126,7 @@ impl Controller {
                 smart.as_bytes().to_vec()
             }
             LogId::MEDIA_ERRORS => backing.media_errors().as_bytes().to_vec(),
+            LogId::SERVICES => backing.services().encode(),
             LogId::FIRMWARE_SLOT => {
                 let mut slot = FirmwareSlot::zeroed();
                 slot.set_afi(1).set_frs1(&fixed_text(&subsystem.firmware, b' '));

@@ -25,6 +25,7 @@ use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
 use crate::vendor::executions;
 use crate::vendor::media_errors::MediaErrors;
+use crate::vendor::services::{Order, Services};
 
 /// Kind and size of a namespace, as Identify reports them.
 #[derive(Clone, Debug)]
@@ -195,6 +196,14 @@ pub trait Backing {
     /// Returns the data of the tunnel's log page.
     fn tunnel(&self) -> Vec<u8> {
         Vec::new()
+    }
+    /// Returns the drive's services.
+    fn services(&self) -> Services {
+        Services { segments: 0, free_segments: 0, is_low: false, entries: Vec::new() }
+    }
+    /// Gives an order to a service; returns false if the drive has none of this name.
+    fn order(&self, _order: &Order) -> bool {
+        false
     }
     /// Returns the ids of the controllers that have namespaces, rising.
     fn controllers(&self) -> Vec<u16> {

@@ -12,6 +12,8 @@
 //! - [`pages`]: checksums of pages, and the task of the program that compares them
 //! - [`executions`]: the log of executions
 //! - [`location`]: where a piece lies on a drive, in each of these formats
+//! - [`media_errors`]: the log of media errors
+//! - [`services`]: the log of the drive's services, and orders to one of them
 //! - [`tunnel`]: packets to and from the drive's own operating system
 
 pub mod combine;
@@ -20,6 +22,7 @@ pub mod executions;
 pub mod location;
 pub mod media_errors;
 pub mod pages;
+pub mod services;
 pub mod tunnel;
 
 use crate::feature::FeatureId;
@@ -82,7 +85,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 20] = [
+pub const TABLE: [(Kind, u32, &str); 22] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
@@ -92,9 +95,11 @@ pub const TABLE: [(Kind, u32, &str); 20] = [
     (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
     (Kind::LogPage, LogId::MEDIA_ERRORS.0 as u32, "media errors"),
     (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),
+    (Kind::LogPage, LogId::SERVICES.0 as u32, "services"),
     (Kind::Opcode, Cp::TUNNEL_SEND.0 as u32, "Tunnel Send"),
     (Kind::Opcode, Cp::TUNNEL_RECEIVE.0 as u32, "Tunnel Receive"),
     (Kind::Feature, FeatureId::INSIDE_ONLY.0 as u32, "Inside Only"),
+    (Kind::Feature, FeatureId::SERVICES.0 as u32, "Services"),
     (Kind::ProgramType, PROGRAM_TYPE_WASM as u32, "WebAssembly"),
     (Kind::Status, Status::PROGRAM_FAILED.0 as u32, "program failed"),
     (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),

@@ -60,8 +60,8 @@ pub(in super::super) fn write(request: Request, data: &[u8]) -> Option<Request> 
 /// Returns the extent of a plain read or write, and its bytes, if it may be answered here.
 fn wanted(request: &Request, read: bool) -> Option<(Extent, u32)> {
     let core = &request.core;
-    let is_throttled = core.shared.throttle.is_set();
-    if request.sqe.nsid() != NSID_BLOCK || is_throttled || !core.block.is_synchronous() {
+    let is_delayed = core.shared.throttle.is_set() || request.link.is_of_peer();
+    if request.sqe.nsid() != NSID_BLOCK || is_delayed || !core.block.is_synchronous() {
         return None;
     }
     let extent = match Command::parse(&request.sqe) {

@@ -17,6 +17,7 @@ use super::super::link::{HEADROOM, TAILROOM};
 use super::super::request::{Done, Payload, Request};
 use crate::drive::Core;
 use crate::limits::PIECE_BYTES_MAX;
+use crate::log::Level;
 
 /// Longest time that a version is pinned while it is sent. After that the pin is released whenever
 /// the command waits for its host, and the version is looked up again: it may have been moved,
@@ -37,7 +38,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             core.count_write(u64::from(size));
             let stored = core.kv.store_in_turn(nsid, key, pieces, options).await;
             drop(held);
-            request.turn = stored?;
+            request.turn = stored.inspect_err(|status| note_full(&core, *status))?;
             Ok(Done::Result(0))
         }
         Command::Retrieve { key, size } => retrieve(request, (nsid, key), size).await,
@@ -50,13 +51,23 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             Ok(Done::Data(0))
         }
         Command::Delete(key) => {
-            request.turn = core.kv.delete_in_turn(nsid, key).await?;
+            let deleted = core.kv.delete_in_turn(nsid, key).await;
+            request.turn = deleted.inspect_err(|status| note_full(&core, *status))?;
             Ok(Done::Result(0))
         }
         Command::Exist(key) => match core.kv.exist(nsid, key).await? {
             true => Ok(Done::Result(0)),
             false => Err(Status::KEY_DOES_NOT_EXIST),
         },
+    }
+}
+
+/// Logs that a full drive does not clean: the command has cleaned by itself, as far as it helped.
+fn note_full(core: &Core, status: Status) {
+    if status == Status::CAPACITY_EXCEEDED && core.shared.services.clean.is_paused() {
+        let advice = "csd drive service resume clean".to_owned();
+        let event = "the drive is full, and its cleaning is paused";
+        core.shared.log().write_rated(Level::Warn, event, &[("advice", advice)]);
     }
 }
 

@@ -19,6 +19,7 @@ use csd_nvme::NSID_ALL;
 use csd_nvme::opcode::{Admin, Cp, Nvm};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
+use csd_reactor::{Instant, now};
 
 use super::request::{Done, Request};
 use crate::controller::CoreCounters;
@@ -32,6 +33,10 @@ pub(super) async fn run_io(mut request: Request) {
     if request.sqe.opcode() == Admin::FABRICS.0 {
         return fabrics::run_io(request);
     }
+    let began = match request.link.is_of_peer() {
+        true => Some(begin_of_peer(&request).await),
+        false => None,
+    };
     let is_compute = request.sqe.nsid() == NSID_COMPUTE;
     let opcode = Cp(request.sqe.opcode());
     if !is_compute {
@@ -43,7 +48,19 @@ pub(super) async fn run_io(mut request: Request) {
         return tunnel::run(request).await;
     }
     let ended = run(&mut request).await;
+    if let Some(began) = began {
+        let bytes = request.sqe.sgl().length();
+        request.core.shared.services.peers.worked(bytes.into(), began);
+    }
     request.answer(ended);
+}
+
+/// Waits until a command of another drive may begin; returns the time.
+async fn begin_of_peer(request: &Request) -> Instant {
+    let (core, link) = (&request.core, &request.link);
+    // A drive that stops answers it.
+    let _stops = link.host.there(core.gate.passes(&core.shared.services.peers)).await;
+    now()
 }
 
 async fn run(request: &mut Request) -> Result<Done, Status> {

@@ -12,12 +12,14 @@ use csd_nvme::program::{ProgramType, RangeSet};
 use csd_nvme::vendor::NSID_BLOCK;
 use csd_nvme::vendor::executions::Entry;
 use csd_nvme::vendor::media_errors::MediaErrors;
+use csd_nvme::vendor::services::{Order, Services};
 use csd_nvme::vendor::tunnel::encode_log;
 
 use super::super::connections::announce;
 use crate::controller::{Association, CoreCounters};
 use crate::drive::Shared;
 use crate::health::media_errors;
+use crate::services::orders;
 use crate::side::Side;
 use crate::tunnel::Tunnel;
 
@@ -151,6 +153,14 @@ impl Backing for View<'_> {
 
     fn executions(&self) -> (u64, Vec<Entry>) {
         self.drive.execution_log.recent()
+    }
+
+    fn services(&self) -> Services {
+        orders::list(self.drive)
+    }
+
+    fn order(&self, order: &Order) -> bool {
+        orders::order(self.drive, self.association.host_nqn(), order)
     }
 
     fn tunnel(&self) -> Vec<u8> {

@@ -1,0 +1,36 @@
+//! [`Services`]: settings and counts of the drive's services. Those of checkpoints are the log's
+//! own ([`Segments`](csd_kvlog::segments::Segments)).
+
+use csd_kvlog::control::Control;
+
+/// Rate of a scrub that is resumed without one, bytes per second. No rate at all would use the
+/// medium as much as it allows.
+const SCRUB_BYTES_PER_S: u64 = 20 << 20;
+
+/// Settings and counts of the services that the log has no part in.
+#[derive(Debug)]
+pub struct Services {
+    /// Cleaning.
+    pub clean: Control,
+    /// Scrub, which is paused unless the drive is started with it.
+    pub scrub: Control,
+    /// Commands of other drives.
+    pub peers: Control,
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        let (clean, scrub, peers) = (Control::default(), Control::default(), Control::default());
+        scrub.set_rate(Some(SCRUB_BYTES_PER_S));
+        scrub.pause();
+        Self { clean, scrub, peers }
+    }
+}
+
+impl Services {
+    /// Lets the scrubs of all cores together read so many bytes per second.
+    pub fn begin_scrub(&self, bytes_per_s: u64) {
+        self.scrub.set_rate(Some(bytes_per_s));
+        self.scrub.resume();
+    }
+}

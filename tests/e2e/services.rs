@@ -1,0 +1,160 @@
+//! Services of drives that users list, pause and limit while the drives run.
+
+use serde_json::{Value, json};
+
+use crate::support::drive::{Drive, kv};
+use crate::support::harness::{Array, wait_until};
+use crate::support::json_page::Page;
+use crate::support::metrics::{free_address, scrape};
+
+/// Returns the services of the first drive in an answer, which must be as the page says.
+fn services(answer: &Value) -> Vec<Value> {
+    let command = format!("csd {}", answer["command"].as_str().unwrap());
+    let wrong = Page::read().wrong("", &command, &answer["result"]);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    answer["result"]["drives"][0]["services"].as_array().unwrap().clone()
+}
+
+fn names(services: &[Value]) -> Vec<&str> {
+    services.iter().map(|service| service["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn services_are_listed_paused_limited_and_resumed() {
+    let array = Array::up(2, "256M");
+    array.file("x.bin", &[7; 8 << 20]);
+    array.csd(&["put", "x.bin", "x"]).expect(0, &[]);
+    let ask = |line: &str| {
+        let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
+        services(&array.csd(&words).expect(0, &[]).json())
+    };
+    let all = ask("drive service");
+    assert_eq!(names(&all), ["clean", "checkpoint", "scrub", "peers"]);
+    let states: Vec<_> = all.iter().map(|service| service["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["runs", "runs", "paused", "runs"], "nobody asked for a scrub");
+    let [clean] = &ask("drive service pause clean d1")[..] else { panic!("one service") };
+    assert_eq!((&clean["name"], &clean["state"]), (&json!("clean"), &json!("paused")));
+    let state = |drive: &str| ask(&format!("drive service list {drive}"))[0]["state"].clone();
+    assert_eq!((state("d0"), state("d1")), (json!("runs"), json!("paused")));
+    ask("drive service rate scrub 50M/s");
+    let limited = ask("drive service share scrub 25%");
+    assert_eq!(limited[0]["rate_bytes_per_s"], json!(50 << 20));
+    assert_eq!((&limited[0]["share_percent"], &limited[0]["steps"]), (&json!(25), &json!(0)));
+    ask("drive service resume scrub");
+    wait_until("the scrub works", || {
+        ask("drive service list")[2]["bytes"].as_u64().unwrap() > 4 << 20
+    });
+    let free = ask("drive service rate scrub none");
+    assert_eq!((&free[0]["rate_bytes_per_s"], &free[0]["state"]), (&Value::Null, &json!("runs")));
+    let text = array.csd(&["drive", "service", "pause", "checkpoint"]).expect(0, &[]).text();
+    assert!(text.contains("while checkpoint is paused, the next start"), "{text}");
+    let status = array.csd(&["drive", "status", "d1"]).expect(0, &[]).text();
+    for line in ["service   clean: paused; ", "service   scrub: runs, at most 25 % of the time; "] {
+        assert_eq!(status.matches(line).count(), 1, "{line:?}: {status}");
+    }
+    let status = array.csd(&["drive", "status", "d1", "--json"]).expect(0, &[]).json();
+    assert_eq!(services(&status).len(), 4);
+    array.csd(&["get", "x", "back"]).expect(0, &[]);
+}
+
+#[test]
+fn names_and_values_that_cannot_be_are_refused() {
+    let array = Array::up(1, "128M");
+    let has = "it has clean, checkpoint, scrub, peers";
+    for (line, words) in [
+        ("pause nothing", &["d0 has no service \"nothing\"", has][..]),
+        ("rate Clean 1M", &["no service \"Clean\"", has]),
+        ("resume checkpoints-of-all-segments", &["no service", has]),
+        ("pause clean d7", &["no drive \"d7\""]),
+        ("rate clean 0", &["invalid value '0'", "at least 1 byte in a second"]),
+        ("rate clean fast", &["invalid value 'fast'", "is not a size"]),
+        ("rate clean 50M/h", &["invalid value '50M/h'"]),
+        ("share clean 0%", &["invalid value '0%'", "pause the service instead"]),
+        ("share clean 101%", &["invalid value '101%'", "percentage"]),
+        ("share clean", &["PERCENT"]),
+        ("stop clean", &["unrecognized subcommand 'stop'"]),
+    ] {
+        let words_of = format!("drive service {line}");
+        array.csd(&words_of.split(' ').collect::<Vec<_>>()).expect(2, words);
+    }
+    let all = services(&array.csd(&["drive", "service", "--json"]).expect(0, &[]).json());
+    assert!(all.iter().all(|service| service["share_percent"] == 100), "nothing was set");
+    array.kill(0);
+    array.csd(&["drive", "service", "pause", "clean"]).expect(4, &["warning: drive d0"]);
+}
+
+#[test]
+fn settings_are_in_the_metrics_and_end_with_the_drive() {
+    let address = free_address();
+    let mut drive = Drive::serve("m", &["--metrics", &address.to_string(), "--scrub", "1M"]);
+    let page = || scrape(address, "GET /metrics HTTP/1.0\r\n\r\n");
+    let has = |line: &str| {
+        let page = page();
+        assert!(page.contains(&format!("\n{line}\n")), "{line}: {page}");
+    };
+    let order = |drive: &Drive, line: &str| {
+        let url = drive.url();
+        let words: Vec<&str> = line.split(' ').chain([url.as_str()]).collect();
+        let done = drive.array.csd(&[&["drive", "service"], &words[..]].concat());
+        done.expect(0, &[]).text().to_string()
+    };
+    has("csd_service_paused{service=\"clean\"} 0");
+    has("csd_service_rate_max_bytes_per_second{service=\"scrub\"} 1048576");
+    for service in ["clean", "checkpoint", "scrub"] {
+        let text = order(&drive, &format!("pause {service}"));
+        assert!(text.contains(&format!("while {service} is paused, ")), "{text}");
+        has(&format!("csd_service_paused{{service=\"{service}\"}} 1"));
+        has(&format!("csd_service_failed{{service=\"{service}\"}} 0"));
+    }
+    assert!(order(&drive, "share clean 10%").contains("10 %"));
+    has("csd_service_share_max_percent{service=\"clean\"} 10");
+    let words = ["it has clean, checkpoint, scrub"];
+    drive.array.csd(&["drive", "service", "pause", "peers", &drive.url()]).expect(2, &words);
+    let (_admin, mut io) = drive.connect();
+    for number in 0..100u8 {
+        assert_eq!(io.command_in_capsule(kv(0x01, &[number], 3000), &[number; 3000]).status, 0);
+    }
+    drop((_admin, io));
+    drive.stop().expect(0, &["a service has new settings"]);
+    drive.array.csd(&["drive", "check", "m"]).expect(0, &[]);
+    drive.start("m", &["--metrics", &address.to_string()]);
+    has("csd_service_paused{service=\"clean\"} 0");
+    has("csd_service_share_max_percent{service=\"clean\"} 100");
+    let (_admin, mut io) = drive.connect();
+    for number in 0..100u8 {
+        let read = io.command(kv(0x02, &[number], 3000), &[], 3000);
+        assert_eq!((read.status, &read.data[..]), (0, &[number; 3000][..]));
+    }
+}
+
+#[test]
+fn a_full_drive_says_that_its_cleaning_is_paused_and_takes_deletes() {
+    let mut drive = Drive::serve("memory", &[]);
+    let url = drive.url();
+    drive.array.csd(&["drive", "service", "pause", "clean", &url]).expect(0, &[]);
+    let (_admin, mut io) = drive.connect();
+    let key = |number: u32| number.to_be_bytes();
+    let value = vec![7; 200_000];
+    let full = (0..).find(|number| {
+        let stored = io.command(kv(0x01, &key(*number), 200_000), &value, 0).status;
+        assert!(matches!(stored, 0 | 0x81), "{stored:#x}");
+        stored == 0x81
+    });
+    let full = full.unwrap();
+    // Stores that replace what was deleted take the segments that are still free.
+    for number in 0..full {
+        assert_eq!(io.command(kv(0x10, &key(number), 0), &[], 0).status, 0, "{number} of {full}");
+    }
+    for number in 0..full {
+        let stored = io.command(kv(0x01, &key(number), 200_000), &value, 0).status;
+        assert_eq!(stored, 0, "{number} of {full}");
+    }
+    let words = ["segments are free and its cleaning is paused", "service resume clean"];
+    drive.array.csd(&["drive", "status", &url]).expect(4, &words);
+    for number in 0..full {
+        assert_eq!(io.command(kv(0x10, &key(number), 0), &[], 0).status, 0, "{number} of {full}");
+    }
+    assert_eq!(io.command(kv(0x01, &key(0), 200_000), &value, 0).status, 0);
+    drop((_admin, io));
+    drive.stop().expect(0, &["the drive is full, and its cleaning is paused"]);
+}
