@@ -12,6 +12,7 @@ use crate::log::keep_log;
 use crate::network::{self, Tunnel};
 use crate::os_folder::OsFolder;
 use crate::process::{last_line, serve};
+use crate::processors::{self, Processors};
 use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
 use crate::users::Users;
@@ -176,12 +177,18 @@ fn build(
 fn create(
     os_folder: &OsFolder,
     options: &Options,
-    record: &Record,
+    record: &mut Record,
     cgroups: Cgroups,
 ) -> Result<(), Error> {
     let cgroup = record.cgroup();
     let users = Users::make(&record.id)?;
     devices::make(os_folder)?;
+    let processors = Processors::choose(options.limits.cpus)?;
+    if let Some(processors) = &processors {
+        processors.write_files(os_folder)?;
+    }
+    let list = processors.as_ref().map(Processors::list);
+    let cluster = options.tunnel.as_ref().and_then(|tunnel| tunnel.cluster.as_ref());
     let spec = Spec {
         name: &options.name,
         limits: options.limits,
@@ -189,9 +196,16 @@ fn create(
         cgroups,
         address: record.ssh,
         sessions: &cgroups::make_sessions(&cgroup, cgroups)?,
+        processors: list.as_deref(),
+        cluster: cluster.map(|cluster| &*cluster.folder),
         users: &users.path(),
         processor: std::env::consts::ARCH,
     };
+    record.processors = Some(match &processors {
+        Some(processors) => processors.len(),
+        None => processors::usable_count()?,
+    });
+    record.save(os_folder)?;
     write(&os_folder.session(), SESSION_SCRIPT)?;
     write(&os_folder.config(), &config(&spec, os_folder).to_string())?;
     runc(os_folder, &["create", "--bundle", &os_folder.folder().to_string_lossy(), &record.id])?;
@@ -276,16 +290,17 @@ fn write_files(os_folder: &OsFolder, options: &Options) -> Result<(), Error> {
         hosts.push_str(&format!("{address} {name}\n"));
     }
     write(&os_folder.hosts(), &hosts)?;
-    // Without keys, those of before stay.
-    match options.tunnel.as_ref().and_then(|tunnel| tunnel.keys.as_deref()) {
-        Some(keys) => write(&os_folder.keys(), keys),
-        None => Ok(()),
+    let Some(tunnel) = &options.tunnel else { return Ok(()) };
+    if let Some(cluster) = &tunnel.cluster {
+        write(&os_folder.client(), &cluster.client)?;
     }
+    // Without keys, those of before stay.
+    tunnel.keys.as_deref().map_or(Ok(()), |keys| write(&os_folder.keys(), keys))
 }
 
 /// Writes a file, in place because an operating system that runs has it mounted. If that fails,
 /// such as on a full disk, what was there before is there again.
-fn write(path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let before = fs::read(path).ok();
     if before.as_deref() == Some(text.as_bytes()) {
         return Ok(());
