@@ -40,6 +40,7 @@
 //! - [`mod@characterize`]: profiles of what is measured; [`characterize_drives`]: of arrays, and of
 //!   a drive of another maker
 //! - [`log`]: a drive's log that no process reads, and names that would move a terminal's cursor
+//! - [`meter`]: what a command took
 //! - [`messages`]: what commands say, and their exit codes
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
@@ -96,6 +97,7 @@ mod machines;
 mod media;
 mod memory;
 mod messages;
+mod meter;
 mod names;
 mod objects;
 mod operations;

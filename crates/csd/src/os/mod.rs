@@ -27,6 +27,7 @@ use crate::cli::os::{Exec, Os, Which};
 use crate::context::Context;
 use crate::report::{Failure, Report};
 pub(crate) use addresses::Addresses;
+pub(crate) use network::tunnel_ends;
 pub(crate) use target::{OsTarget, inside_path};
 pub(crate) use up::{Wanted, record, start};
 

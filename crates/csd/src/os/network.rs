@@ -73,7 +73,7 @@ impl Ends {
 
 /// Asks a drive for the ends of its tunnel: the host's, and that of the operating system. `None` if
 /// it has no tunnel.
-async fn tunnel_ends(controller: &Controller) -> Result<Option<[LogEntry; 2]>, Error> {
+pub(crate) async fn tunnel_ends(controller: &Controller) -> Result<Option<[LogEntry; 2]>, Error> {
     let bytes = u32::try_from(LogHeader::SIZE + 2 * LogEntry::SIZE).expect("832");
     let sqe = get_log_page(LogId::TUNNEL, NSID_COMPUTE, Csi::CP, 0, bytes);
     let data = match controller.admin(sqe, &[], bytes).await {
