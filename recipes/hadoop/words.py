@@ -1,7 +1,7 @@
 """Text for WordCount: makes it, and compares the counts of a job with those of Python.
 
-    words.py make FOLDER SEED FILES LINES    FILES files of LINES lines of 12 words
-    words.py check FOLDER                    reads the job's `WORD<tab>COUNT` from standard input
+words.py make FOLDER SEED FILES LINES    FILES files of LINES lines of 12 words
+words.py check FOLDER                    reads the job's `WORD<tab>COUNT` from standard input
 """
 
 import collections
@@ -31,7 +31,8 @@ def check(folder: pathlib.Path) -> None:
             sys.exit(f"{word} is there twice")
         found[word] = int(count)
     if found != expected:
-        differ = [word for word in expected.keys() | found.keys() if found.get(word) != expected.get(word)]
+        words = expected.keys() | found.keys()
+        differ = [word for word in words if found.get(word) != expected.get(word)]
         sys.exit(f"{len(differ)} counts differ, such as that of {min(differ)}")
     print(f"{len(found)} words, {sum(found.values())} occurrences: every count is Python's")
 

@@ -1,7 +1,7 @@
 """Objects for dft.c: makes them, and compares transforms with NumPy.
 
-    objects.py make FOLDER SEED N1 N2 N3     N1 of 180, N2 of 50x50, N3 of 50x50x50 doubles
-    objects.py check FOLDER                  every object has a transform that is NumPy's to 1e-12
+objects.py make FOLDER SEED N1 N2 N3     N1 of 180, N2 of 50x50, N3 of 50x50x50 doubles
+objects.py check FOLDER                  every object has a transform that is NumPy's to 1e-12
 """
 
 import pathlib
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 SHAPES = {"1d": (180,), "2d": (50, 50), "3d": (50, 50, 50)}
 # Waves of a heartbeat: centre, width and height, in parts of the beat.
-WAVES = [(0.2, 0.025, 0.15), (0.36, 0.01, -0.1), (0.4, 0.012, 1.0), (0.44, 0.01, -0.25), (0.65, 0.05, 0.3)]
+WAVES = [
+    (0.2, 0.025, 0.15),
+    (0.36, 0.01, -0.1),
+    (0.4, 0.012, 1.0),
+    (0.44, 0.01, -0.25),
+    (0.65, 0.05, 0.3),
+]
 LIMIT = 1e-12
 
 

@@ -85,9 +85,17 @@ for drive in job["drives"]:
 PYTHON
     done_with "MPI: transforms of host and drives are NumPy's, and the job was metered"
     # A drive that is gone: some objects are left, and a second job does only those.
-    in_drive d1 "rm '$work'/cubes/1d-0000*.dft"
-    printf '%s\n' '#!/bin/sh' 'printf "todo d1/a\ntodo d1/b\ndone d1/a\n" >"$CSD_JOURNAL"' \
-        'hostname >>begun' 'exec sleep 1000' >waits
+    # What was not synced goes with a drive that is killed.
+    in_drive d1 "rm '$work'/cubes/1d-0000*.dft && sync -f '$work/cubes'"
+    cat >waits <<'SCRIPT'
+#!/bin/sh
+# The folder of the journal is on the host alone.
+if [ -d "$(dirname "$CSD_JOURNAL")" ]; then
+    printf 'todo d1/a\ntodo d1/b\ndone d1/a\n' >"$CSD_JOURNAL"
+    echo >begun
+fi
+exec sleep 1000
+SCRIPT
     chmod +x waits
     inside "$recipes/mpi/run" ./waits >lost.log 2>&1 &
     job=$! at=$SECONDS

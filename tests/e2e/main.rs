@@ -17,7 +17,7 @@
 //! - [`os`]: operating systems of drives; [`os_limits`]: what they may not do; [`os_answers`]:
 //!   their OpenSSH meanwhile; [`os_faults`]: what remains of killed ones; [`os_network`]: their
 //!   OpenSSH; [`os_missing`]: machines that lack something; [`os_shared`]: resources that all
-//!   users of the machine share; [`os_cluster`]: what programs over several drives need
+//!   users of the machine share; [`os_cluster`]: programs over several drives
 //! - [`options`]: options of an array's drives
 //! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects

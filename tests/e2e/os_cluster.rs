@@ -1,4 +1,4 @@
-//! What programs over several drives need of their operating systems: names for this host, logins
+//! Operating systems for programs over several drives: names for this host, logins
 //! from drive to drive, as many processors as the quota gives, and services.
 //!
 //! Skipped, in words, without root, runc, FUSE, /dev/net/tun, OpenSSH's client, or an image with

@@ -17,8 +17,8 @@
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
 //!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
-//!   [`program`], [`run`], [`mod@meter`], [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the
-//!   commands
+//!   [`program`], [`run`], [`mod@meter`], [`mod@characterize`], [`mod@bench`], [`secret`] and
+//!   [`generate`] are the commands
 //! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
 //!   write output files
 

@@ -1,8 +1,8 @@
 //! [`Growth`]: how much a counter has grown, whatever becomes of what it counts.
 //!
 //! Counters of the machine belong to something: a process, a control group, a drive. That may end,
-//! and another may take its place and count from 0. Invariant: nothing is counted twice, and what was
-//! read before an end stays counted.
+//! and another may take its place and count from 0. Invariant: nothing is counted twice, and
+//! what was read before an end stays counted.
 
 /// Reading of a counter.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +24,9 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Takes over a reading; `None` if there is nothing that counts, or it cannot be read. What is
-    /// there at the first call has counted before; what comes later counts from 0.
+    /// Takes over a reading; `None` if there is nothing that counts, or it cannot be read. A
+    /// counter that is there at the first call has counted before; one that comes later counts
+    /// from 0.
     pub fn read(&mut self, reading: Option<Reading>) {
         let began = std::mem::replace(&mut self.began, true);
         self.is_gone = reading.is_none() && (self.is_gone || self.last.is_some());

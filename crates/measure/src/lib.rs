@@ -6,7 +6,8 @@
 //! - [`account`]: predicted time of a run on the machines of a profile
 //! - [`machine`], [`group_limits`]: processors and memory of this machine, and of this process
 //! - [`cgroup`]: groups that limit or count what a process takes
-//! - [`energy`], [`rapl`]: energy, from the counters of its processors; [`job_energy`]: that of a job
+//! - [`energy`], [`rapl`]: energy, from the counters of its processors
+//! - [`job_energy`]: energy of a job
 //! - [`growth`]: counters of what may end while it is measured
 
 pub mod account;

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::os_folder::OsFolder;
-use crate::processors::{INFO, ONLINE};
 use crate::seccomp::{self, CAPABILITIES};
 use crate::users::USERS;
 
@@ -41,8 +40,13 @@ pub const TERMINALS: u32 = 256;
 const KEYS: &str = "/run/csd/authorized_keys";
 /// File inside that moves the process whose number is written there into the group of sessions.
 const SESSIONS: &str = "/run/csd/sessions";
-/// Folder inside that has the key with which operating systems log in to each other, and the file of
-/// OpenSSH's client that names it.
+/// List of the processors of the machine, and what it tells of them.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+pub(crate) const INFO: &str = "/proc/cpuinfo";
+/// Folder inside that has the output of services.
+pub const LOGS: &str = "/var/log/csd";
+/// Folder inside that has the key with which operating systems log in to each other, and the file
+/// of OpenSSH's client that names it.
 pub const CLUSTER: &str = "/run/csd/cluster";
 const CLIENT: &str = "/etc/ssh/ssh_config.d/csd.conf";
 /// Script of the image's OpenSSH (sshd(8)), which each session runs before its program.

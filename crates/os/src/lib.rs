@@ -12,7 +12,8 @@
 //!   the one that hosts mount, too
 //! - `users` has its user namespace, `devices` its `/dev`
 //! - `processors` has the processors that its programs see
-//! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes
+//! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes;
+//!   `in_place` writes files that are mounted inside
 //! - [`up`], [`down`], [`status`], [`exec`] and [`service`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
 //!
@@ -27,6 +28,7 @@ pub mod down;
 mod error;
 pub mod exec;
 pub mod filesystem;
+mod in_place;
 mod keep;
 mod log;
 pub mod mounts;

@@ -43,7 +43,7 @@ pub struct Tunnel {
     pub cluster: Option<Cluster>,
 }
 
-/// What lets operating systems log in to each other: the same for all of an array.
+/// Files by which operating systems log in to each other, the same for all of an array.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// Folder that is [`crate::config::CLUSTER`] inside.

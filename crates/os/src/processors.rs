@@ -1,8 +1,8 @@
 //! The processors that programs of an operating system see: as many as its quota gives the time of.
 //!
-//! A group of processors (cpuset) holds them, so that affinity tells their number. What the kernel
-//! says of the whole machine, `/proc/cpuinfo` and the list of processors online, is replaced by
-//! files about these alone. Operating systems are spread: each takes the processors that the fewest
+//! A group of processors (cpuset) holds them, so that affinity tells their number. Files about
+//! these alone replace those of the kernel about the whole machine, `/proc/cpuinfo` and the list of
+//! processors online. Operating systems are spread: each takes the processors that the fewest
 //! others have.
 
 use std::fs;
@@ -10,13 +10,11 @@ use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
+use crate::config::INFO;
+use crate::in_place::write;
 use crate::os_folder::OsFolder;
-use crate::up::write;
 use crate::{Error, cgroups};
 
-/// List of the processors of the machine, and what it tells of them.
-pub(crate) const ONLINE: &str = "/sys/devices/system/cpu/online";
-pub(crate) const INFO: &str = "/proc/cpuinfo";
 /// File of a control group that lists its processors.
 const CPUS: &str = "cpuset.cpus";
 

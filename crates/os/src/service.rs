@@ -11,14 +11,13 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, getpgid, kill_process_group};
 
+use crate::config::LOGS;
 use crate::os_folder::{OsFolder, remove_file};
 use crate::process::{Process, start_time};
 use crate::record::Record;
 use crate::status::{self, Container};
 use crate::{Error, exec};
 
-/// Folder inside that has the logs.
-pub const LOGS: &str = "/var/log/csd";
 /// Longest name.
 const NAME_MAX: usize = 63;
 /// Bytes of what the first shell says.

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::cgroups::{self, Usage};
+use crate::config::LOGS;
 use crate::os_folder::OsFolder;
 use crate::process::last_line;
 use crate::record::{HOST_END, LOG_KEEPER, Record, TUNNEL};
-use crate::service::LOGS;
 use crate::{Error, mounts, tools};
 
 /// State of a container.

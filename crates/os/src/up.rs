@@ -1,13 +1,13 @@
 //! Starts an operating system.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Cgroups, Limits, SESSION_SCRIPT, Spec, config};
 use crate::filesystem::Fs;
+use crate::in_place::write;
 use crate::log::keep_log;
 use crate::network::{self, Tunnel};
 use crate::os_folder::OsFolder;
@@ -298,29 +298,6 @@ fn write_files(os_folder: &OsFolder, options: &Options) -> Result<(), Error> {
     tunnel.keys.as_deref().map_or(Ok(()), |keys| write(&os_folder.keys(), keys))
 }
 
-/// Writes a file, in place because an operating system that runs has it mounted. If that fails,
-/// such as on a full disk, what was there before is there again.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let before = fs::read(path).ok();
-    if before.as_deref() == Some(text.as_bytes()) {
-        return Ok(());
-    }
-    overwrite(path, text.as_bytes()).map_err(|error| {
-        let _restored = match &before {
-            Some(before) => overwrite(path, before),
-            None => fs::remove_file(path),
-        };
-        Error::os(path.display(), error)
-    })
-}
-
-/// Replaces the content, first the bytes that have their room.
-fn overwrite(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
-    file.write_all(content)?;
-    file.set_len(content.len() as u64)
-}
-
 /// Runs runc with output in the log's pipe, because the first process keeps it open. Its own
 /// messages go to a file that no program inside can write.
 fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
@@ -342,22 +319,7 @@ fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-    use std::os::fd::AsRawFd;
-
     use super::*;
-
-    #[test]
-    fn a_file_that_cannot_grow_keeps_its_content_in_place() {
-        let full = memfd_create("hosts", MemfdFlags::ALLOW_SEALING).unwrap();
-        let path = PathBuf::from(format!("/proc/self/fd/{}", full.as_raw_fd()));
-        write(&path, "before\n").unwrap();
-        fcntl_add_seals(&full, SealFlags::GROW).unwrap();
-        assert!(write(&path, "before and after\n").is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"before\n");
-        write(&path, "short\n").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"short\n");
-    }
 
     #[test]
     fn paths_that_overlays_refuse_and_folders_without_linux_are_refused() {

@@ -167,7 +167,7 @@ pub(crate) enum Command {
     /// Run a command, and record what it took: time, CPU time of host and drives, bytes, energy
     ///
     /// Counts the command and all that it starts, and of the array, if there is one, the operating
-    /// systems, the drives and both ends of their tunnels. What the command prints stays as it is;
+    /// systems, the drives and both ends of their tunnels. Output of the command stays as it is;
     /// the record follows on standard error, or with --json on standard output.
     ///
     /// The exit code is the command's own; 125 if the meter itself failed, 126 if the command

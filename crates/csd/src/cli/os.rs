@@ -54,7 +54,7 @@ Examples:
 pub(crate) enum Service {
     /// Start a service: a program inside, as root, in /data, that `csd os status` lists
     ///
-    /// Its output goes to /var/log/csd/NAME.log inside. It is ended by `csd os service stop` and with
+    /// Its output goes to /var/log/csd/NAME.log inside. It ends by `csd os service stop` and with
     /// its operating system; one that has ended by itself makes exit code 4 of `csd os status`.
     #[command(after_help = "\
 Examples:

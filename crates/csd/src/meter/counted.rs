@@ -1,8 +1,8 @@
 //! [`Counted`]: processes and control groups of the host and of the array's drives, and what has
 //! moved in their drives.
 //!
-//! Names and numbers of processes are read anew each time, because drives and operating systems may
-//! be started again during a job.
+//! Names and numbers of processes are read again each time, because drives and operating systems
+//! may be started again during a job.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ const TICKS: f64 = 100.0;
 /// Bytes of a sector, as `/sys/block` counts.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// What is counted of one drive.
+/// Counters of one drive.
 #[derive(Default)]
 pub(super) struct OfDrive {
     pub(super) os_cpu: Growth,
@@ -181,7 +181,7 @@ impl OfDrive {
         self.read_inside.read(sectors_read(os_folder.folder()));
     }
 
-    /// Asks the drive. Its counters begin anew when it is started again.
+    /// Asks the drive. Its counters begin at 0 when it is started again.
     fn ask(&mut self, url: &str, context: &Context) {
         let moved = moved(url, context).ok();
         let reading = |value: fn(&Moved) -> u64| {
@@ -216,8 +216,8 @@ fn times(stat: &str, which: std::ops::Range<usize>) -> Option<(f64, u64)> {
     Some((ticks.sum::<Option<f64>>()?, fields.get(19)?.parse().ok()?))
 }
 
-/// Returns the bytes that were read of the device below a file system of the folder. Pages that were
-/// in memory are none.
+/// Returns the bytes that were read of the device below a file system of the folder. Pages that
+/// were in memory are none.
 fn sectors_read(folder: &Path) -> Option<Reading> {
     let devices = fs::read_dir("/sys/block").ok()?.flatten();
     let own = devices.map(|device| device.path()).find(|device| {

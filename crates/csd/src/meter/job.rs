@@ -1,4 +1,4 @@
-//! [`Job`]: the command that is measured, in control groups of its own where this machine allows it.
+//! [`Job`]: the command that is measured, in control groups of its own where this is possible.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ use crate::runtime::Interrupt;
 const ENTER: &str =
     "while [ -n \"$1\" ]; do echo $$ > \"$1\" || exit 125; shift; done; shift; exec \"$@\"";
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// With an exit code.
@@ -30,7 +30,7 @@ pub(super) enum Ended {
     By(u8),
 }
 
-/// What the command's own processes took.
+/// Consumption of the command's own processes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HostUsage {
     pub(super) cpu_s: f64,

@@ -106,9 +106,9 @@ fn rest(counters: &mut Counters, time: Duration) -> Option<f64> {
 /// Watts of the profile.
 #[derive(Default)]
 struct Watts {
-    /// What one working core of the host adds.
+    /// Power that one working core of the host adds, W.
     core: Option<f64>,
-    /// What a drive at work adds.
+    /// Power that a drive at work adds, W.
     drive: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a drive says that has moved through it.
+//! Counters of the bytes that have moved through a drive.
 
 use csd_initiator::{Address, Controller, Error};
 use csd_nvme::NSID_ALL;

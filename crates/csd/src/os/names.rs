@@ -1,7 +1,7 @@
 //! The names of an array's operating systems for programs of this host.
 //!
-//! They are in a file of the array's folder, in the form of `/etc/hosts`, which stays as it is: Java
-//! reads the file by its property `jdk.net.hosts.file`.
+//! They are in a file of the array's folder, in the form of `/etc/hosts`, which stays as it is.
+//! Java reads the file by its property `jdk.net.hosts.file`.
 
 use std::fs;
 use std::net::IpAddr;

@@ -18,7 +18,7 @@ fn start(options: &StartService, context: &Context) -> Result<Report, Failure> {
     let target = target::one(&options.drive, context)?;
     let (name, program) = (&options.service, &options.program);
     let started = csd_os::service::start(&target.os_folder, name, program)?;
-    let log = format!("{}/{name}.log", csd_os::service::LOGS);
+    let log = format!("{}/{name}.log", csd_os::config::LOGS);
     let text = format!("{}  service {name} started; its output: {log} inside\n", target.name);
     let result = json!({ "name": target.name, "service": name, "pid": started.pid, "log": log });
     Ok(Report::new(text, result))
