@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: os os-image os-long shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm places sim soak crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: os os-image os-long cluster shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm places sim soak crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -128,6 +128,10 @@ os:              ## programs in drives' operating systems, on a short image; ski
 os-long:         ## the same on the image of `make os-image`: also a compiler, Java and MPI inside
 	cargo test --locked --workspace --no-run -q
 	tests/os.sh full
+
+cluster:         ## Open MPI and Hadoop on this machine and two drives, with a drive killed; skipped visibly
+	cargo test --locked --workspace --no-run -q
+	tests/cluster/run.sh $(CSD_TESTED) $(BIN)/python
 
 shared:          ## host and drive mount one file system, each by its door, in two kernels; root
 	cargo build --locked --release -q -p csd

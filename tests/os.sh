@@ -18,4 +18,4 @@ else
 fi
 cargo test --locked --workspace --test e2e -- --nocapture \
     os:: os_limits:: os_faults:: os_missing:: os_network:: os_answers:: \
-    os_shared::
+    os_shared:: os_cluster::

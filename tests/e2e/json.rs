@@ -21,7 +21,8 @@ fn json_of_every_command_is_as_the_page_says() {
     let grep = built("rust-grep");
     // Tests of their own run these.
     let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;\
-               tunnel up;os up;os status;os down;array add;array remove;\
+               tunnel up;os up;os status;os down;meter;os service start;\
+               os service stop;array add;array remove;\
                array replace";
     let mut seen: Vec<String> = own.split(';').map(str::to_owned).collect();
     let mut run = |line: &str| {

@@ -17,7 +17,7 @@
 //! - [`os`]: operating systems of drives; [`os_limits`]: what they may not do; [`os_answers`]:
 //!   their OpenSSH meanwhile; [`os_faults`]: what remains of killed ones; [`os_network`]: their
 //!   OpenSSH; [`os_missing`]: machines that lack something; [`os_shared`]: resources that all
-//!   users of the machine share
+//!   users of the machine share; [`os_cluster`]: programs over several drives
 //! - [`options`]: options of an array's drives
 //! - [`drive_status`]: what drives say of themselves; [`services`]: their services, paused and
 //!   limited
@@ -41,6 +41,7 @@
 //! - [`mod@characterize`]: profiles of what is measured; [`characterize_drives`]: of arrays, and of
 //!   a drive of another maker
 //! - [`log`]: a drive's log that no process reads, and names that would move a terminal's cursor
+//! - [`meter`]: what a command took
 //! - [`messages`]: what commands say, and their exit codes
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
@@ -97,12 +98,14 @@ mod machines;
 mod media;
 mod memory;
 mod messages;
+mod meter;
 mod names;
 mod objects;
 mod operations;
 mod options;
 mod os;
 mod os_answers;
+mod os_cluster;
 mod os_faults;
 mod os_limits;
 mod os_missing;

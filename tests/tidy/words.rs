@@ -34,7 +34,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 16] = [
+const MAY_NAME: [(&str, &[&str]); 17] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Errors are errno numbers; the process number tells a fork from its parent.
@@ -53,6 +53,8 @@ const MAY_NAME: [(&str, &[&str]); 16] = [
     ("crates/os/tests/", &["std::thread"]),
     // The file systems' interface has times of files; there is one, which is constant.
     ("crates/csd/src/attach/file.rs", &["SystemTime"]),
+    // Waits for a command of the user while it reads counters, and tells its wall time.
+    ("crates/csd/src/meter/", &["std::thread", "std::time::Instant"]),
     // Asks git for the commit, where there is one.
     ("crates/csd/build.rs", &["std::process"]),
     // Wall time on the host is what a run reports and a record carries.

@@ -23,7 +23,7 @@ use crate::table::pairs;
 use crate::units::{grouped, percent, size};
 
 /// Bytes of a data unit in the SMART / Health log.
-const DATA_UNIT_BYTES: u64 = 512_000;
+pub(crate) const DATA_UNIT_BYTES: u64 = 512_000;
 
 /// One subject of the report.
 struct Section {

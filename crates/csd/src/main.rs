@@ -17,8 +17,8 @@
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
 //!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
-//!   [`program`], [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the
-//!   commands
+//!   [`program`], [`run`], [`mod@meter`], [`mod@characterize`], [`mod@bench`], [`secret`] and
+//!   [`generate`] are the commands
 //! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
 //!   write output files
 
@@ -45,6 +45,7 @@ mod kv;
 mod log;
 mod log_file;
 mod long_file;
+mod meter;
 mod namespace;
 mod object;
 mod os;
@@ -128,6 +129,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Scrub(options) => scrub::scrub(&options, &context),
         Command::Repair(options) => repair::repair(&options, &context),
         Command::Kv(command) => kv::kv(command, &context),
+        Command::Meter(options) => meter::meter(&options, &context, style),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),
@@ -148,6 +150,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
         .then(|| std::env::args_os().find(|argument| argument.to_str().is_none()))
         .flatten();
     let json = std::env::args_os().any(|argument| argument == "--json");
+    let words = std::env::args_os().skip(1);
+    let words = cli::words_of(words.map(|word| word.to_string_lossy().into_owned()));
+    // The code of the command that it would run may be 2.
+    let exit_code = words.starts_with("meter").then_some(meter::FAILED);
     if json || wrong.is_some() {
         let text = error.render().to_string();
         let rendered = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
@@ -155,11 +161,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let message = wrong.map_or(rendered, |wrong| {
             format!("argument {wrong:?} is no UTF-8, and only paths may be so")
         });
-        let words = std::env::args_os().skip(1);
-        let words = cli::words_of(words.map(|word| word.to_string_lossy().into_owned()));
         let style = Style { json, ..Style::default() };
-        return report::finish(&words, Err(Failure::usage(message)), style);
+        let failure = Failure { exit_code, ..Failure::usage(message) };
+        return report::finish(&words, Err(failure), style);
     }
     let _gone = error.print();
-    ExitCode::from(2)
+    ExitCode::from(exit_code.unwrap_or(2))
 }

@@ -20,7 +20,7 @@ use crate::room::{describe, takes};
 const SCHEMA: u32 = 1;
 
 /// Result of a command.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     /// Text for people; may be empty.
     pub(crate) text: String,
@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) warnings: Vec<String>,
     /// True if a script must see the warnings: exit code 4.
     pub(crate) degraded: bool,
+    /// Exit code of a command that passes on that of another one.
+    pub(crate) exit_code: Option<u8>,
 }
 
 impl Report {
@@ -79,11 +81,14 @@ pub(crate) struct Failure {
     pub(crate) detail: Value,
     /// Name of the drive at fault, if it is one drive.
     pub(crate) drive: Option<String>,
+    /// Exit code, if it is not that of the class.
+    pub(crate) exit_code: Option<u8>,
 }
 
 impl Failure {
     pub(crate) fn new(class: Class, message: impl fmt::Display) -> Self {
-        Self { class, message: message.to_string(), detail: Value::Null, drive: None }
+        let message = message.to_string();
+        Self { class, message, detail: Value::Null, drive: None, exit_code: None }
     }
 
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
@@ -97,6 +102,10 @@ impl Failure {
     /// Makes a failure of class "run" from an error of the operating system.
     pub(crate) fn os(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::run(format!("{what}: {error}"))
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit_code.unwrap_or_else(|| self.class.exit_code())
     }
 
     /// Sets the drive at fault.
@@ -285,13 +294,15 @@ pub(crate) fn print_json(command: &str, outcome: &Result<Report, Failure>) {
 
 fn exit_code(outcome: &Result<Report, Failure>) -> u8 {
     match outcome {
+        Ok(Report { exit_code: Some(code), .. }) => *code,
         Ok(report) if report.degraded => 4,
         Ok(_) => 0,
-        Err(failure) => failure.class.exit_code(),
+        Err(failure) => failure.exit_code(),
     }
 }
 
-fn object(command: &str, outcome: &Result<Report, Failure>) -> Value {
+/// Returns the JSON object of a command.
+pub(crate) fn object(command: &str, outcome: &Result<Report, Failure>) -> Value {
     match outcome {
         Ok(Report { result, warnings, .. }) => json!({
             "schema": SCHEMA,
@@ -305,7 +316,7 @@ fn object(command: &str, outcome: &Result<Report, Failure>) -> Value {
                 Class::Usage => "usage",
                 Class::Differ => "differ",
             };
-            let exit_code = failure.class.exit_code();
+            let exit_code = failure.exit_code();
             let mut error =
                 json!({ "class": class, "exit_code": exit_code, "message": failure.message });
             if let Some(drive) = &failure.drive {

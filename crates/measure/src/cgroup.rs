@@ -1,6 +1,7 @@
-//! Memory control groups (cgroup version 2 or 1), which limit the memory of a process.
+//! Control groups (cgroup version 2 or 1): one that limits the memory of a process, and those that
+//! count what a job takes.
 //!
-//! Does not limit this process; a process enters the group by itself. Invariant: dropping the value
+//! Does not limit this process; a process enters a group by itself. Invariant: dropping the value
 //! deletes the group.
 
 use std::fs;
@@ -20,7 +21,7 @@ impl MemoryGroup {
     pub fn new(name: &str) -> Result<Self, String> {
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
-        let (parents, file) = candidates(&own, &mounts).ok_or_else(|| {
+        let (parents, file) = candidates(&own, &mounts, "memory").ok_or_else(|| {
             "this machine mounts no control groups for memory, of version 2 or 1".to_owned()
         })?;
         let mut refusals = Vec::new();
@@ -53,6 +54,63 @@ impl MemoryGroup {
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
         let _removed = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Control groups of a job, which count its CPU time and memory. Processes that are left in them on
+/// drop go back to those of this process.
+pub struct JobGroups {
+    folders: Vec<PathBuf>,
+    /// Those of this process, in the same order.
+    own: Vec<PathBuf>,
+}
+
+impl JobGroups {
+    /// Creates the groups: one of version 2, or one for each of the two controllers of version 1.
+    ///
+    /// # Errors
+    /// The reason why none can be created, in words.
+    pub fn new(name: &str) -> Result<Self, String> {
+        let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
+        let mut groups = Self { folders: Vec::new(), own: Vec::new() };
+        for controller in ["cpuacct", "memory"] {
+            let missing = || format!("this machine mounts no control groups for {controller}");
+            let hierarchy = Hierarchy::find(&own, &mounts, controller).ok_or_else(missing)?;
+            let (parents, _) = candidates(&own, &mounts, controller).ok_or_else(missing)?;
+            // Both are of one hierarchy.
+            if groups.own.contains(&hierarchy.own) {
+                continue;
+            }
+            let mut refusals = Vec::new();
+            let made = parents.iter().map(|parent| parent.join(name)).find(|folder| {
+                let made = fs::create_dir(folder);
+                made.inspect_err(|why| refusals.push(format!("{}: {why}", folder.display())))
+                    .is_ok()
+            });
+            groups.folders.push(made.ok_or_else(|| refusals.join("; "))?);
+            groups.own.push(hierarchy.own);
+        }
+        Ok(groups)
+    }
+
+    /// Returns the folders of the groups.
+    #[must_use]
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+}
+
+impl Drop for JobGroups {
+    fn drop(&mut self) {
+        for (folder, own) in self.folders.iter().zip(&self.own) {
+            let left = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            for process in left.lines() {
+                // It may have ended since then.
+                let _gone = fs::write(own.join("cgroup.procs"), process);
+            }
+            let _removed = fs::remove_dir(folder);
+        }
     }
 }
 
@@ -111,9 +169,9 @@ impl Hierarchy {
 }
 
 /// Returns the folders in which a group may be created, the likeliest first, and the name of the
-/// limit's file.
-fn candidates(own: &str, mounts: &str) -> Option<(Vec<PathBuf>, &'static str)> {
-    let Hierarchy { root, own, version } = Hierarchy::find(own, mounts, "memory")?;
+/// file of a limit of memory.
+fn candidates(own: &str, mounts: &str, controller: &str) -> Option<(Vec<PathBuf>, &'static str)> {
+    let Hierarchy { root, own, version } = Hierarchy::find(own, mounts, controller)?;
     let parents = match version {
         Version::One => vec![own, root],
         // A group that has processes cannot have children with memory limits, so a sibling comes
@@ -134,7 +192,7 @@ mod tests {
         let own = "5:cpu,cpuacct:/a\n4:memory:/api/x\n0::/\n";
         let mounts = "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
                       cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        let (parents, file) = candidates(own, mounts).unwrap();
+        let (parents, file) = candidates(own, mounts, "memory").unwrap();
         assert_eq!(parents[0], Path::new("/sys/fs/cgroup/memory/api/x"));
         assert_eq!(file, "memory.limit_in_bytes");
     }
@@ -142,7 +200,8 @@ mod tests {
     #[test]
     fn version_2_is_found_without_version_1() {
         let own = "0::/user.slice/session.scope\n";
-        let (parents, file) = candidates(own, "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").unwrap();
+        let (parents, file) =
+            candidates(own, "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "memory").unwrap();
         assert_eq!(parents[0], Path::new("/sys/fs/cgroup/user.slice"));
         assert_eq!(parents[1], Path::new("/sys/fs/cgroup/user.slice/session.scope"));
         assert_eq!(file, "memory.max");
@@ -150,6 +209,6 @@ mod tests {
 
     #[test]
     fn none_is_said() {
-        assert!(candidates("0::/\n", "proc /proc proc rw 0 0\n").is_none());
+        assert!(candidates("0::/\n", "proc /proc proc rw 0 0\n", "memory").is_none());
     }
 }

@@ -72,6 +72,21 @@ fn hierarchies() -> Result<Vec<PathBuf>, Error> {
     Ok(mounted()?.into_iter().map(|mounted| mounted.point).collect())
 }
 
+/// Returns the hierarchy whose groups have processors (cpuset), if there is one.
+///
+/// # Errors
+/// If the kernel's list of mounts cannot be read.
+pub(crate) fn of_processors() -> Result<Option<PathBuf>, Error> {
+    let has = |mounted: &Mounted| match &*mounted.kind {
+        "cgroup" => mounted.options.split(',').any(|option| option == "cpuset"),
+        _ => {
+            let list = fs::read_to_string(mounted.point.join("cgroup.controllers"));
+            list.unwrap_or_default().split_whitespace().any(|controller| controller == "cpuset")
+        }
+    };
+    Ok(mounted()?.into_iter().find(has).map(|mounted| mounted.point))
+}
+
 /// Returns the most processes and threads of all sessions together.
 fn sessions_limit(pids: u32) -> u32 {
     pids.saturating_sub(RESERVE).max(pids / 2)
@@ -235,8 +250,11 @@ pub fn usage(cgroup: &str) -> Result<Usage, Error> {
     Ok(usage_of(&folders(cgroup)?))
 }
 
+/// Returns what the groups in these folders count together: one of version 2, or one of each
+/// hierarchy of version 1.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "times of less than years")]
-fn usage_of(folders: &[PathBuf]) -> Usage {
+pub fn usage_of(folders: &[PathBuf]) -> Usage {
     let text =
         |name: &str| folders.iter().find_map(|folder| fs::read_to_string(folder.join(name)).ok());
     let number = |name: &str| text(name).and_then(|text| text.trim().parse::<u64>().ok());

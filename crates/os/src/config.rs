@@ -40,6 +40,15 @@ pub const TERMINALS: u32 = 256;
 const KEYS: &str = "/run/csd/authorized_keys";
 /// File inside that moves the process whose number is written there into the group of sessions.
 const SESSIONS: &str = "/run/csd/sessions";
+/// List of the processors of the machine, and what it tells of them.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+pub(crate) const INFO: &str = "/proc/cpuinfo";
+/// Folder inside that has the output of services.
+pub const LOGS: &str = "/var/log/csd";
+/// Folder inside that has the key with which operating systems log in to each other, and the file
+/// of OpenSSH's client that names it.
+pub const CLUSTER: &str = "/run/csd/cluster";
+const CLIENT: &str = "/etc/ssh/ssh_config.d/csd.conf";
 /// Script of the image's OpenSSH (sshd(8)), which each session runs before its program.
 const SESSION: &str = "/etc/ssh/sshrc";
 /// Moves a session into the group of sessions, without a process of its own. Where the shell that
@@ -118,6 +127,10 @@ pub struct Spec<'a> {
     pub address: Option<IpAddr>,
     /// File by which a process moves itself into the group of sessions.
     pub sessions: &'a Path,
+    /// Processors that its programs see; none if these are all.
+    pub processors: Option<&'a str>,
+    /// Folder with which operating systems log in to each other.
+    pub cluster: Option<&'a Path>,
     /// Path of its user namespace.
     pub users: &'a Path,
     /// Processor, as `std::env::consts::ARCH` names it.
@@ -142,7 +155,7 @@ pub fn config(spec: &Spec<'_>, os_folder: &OsFolder) -> Value {
             "uidMappings": users,
             "gidMappings": users,
             "cgroupsPath": spec.cgroup,
-            "resources": resources(&spec.limits, spec.cgroups),
+            "resources": resources(spec),
             "rootfsPropagation": "private",
             "maskedPaths": MASKED,
             "readonlyPaths": READ_ONLY,
@@ -248,10 +261,23 @@ fn mounts(spec: &Spec<'_>, os_folder: &OsFolder) -> Vec<Value> {
         // Its processes can only go in: no other file of the groups can be written.
         mounts.push(bind(spec.sessions, SESSIONS, &["bind", "rw", "nosuid", "nodev", "noexec"]));
     }
+    if spec.processors.is_some() {
+        mounts.push(bind(&os_folder.online(), ONLINE, &read_only));
+        mounts.push(bind(&os_folder.processors(), INFO, &read_only));
+    }
+    if let Some(cluster) = spec.cluster {
+        mounts.push(bind(cluster, CLUSTER, &read_only));
+        mounts.push(bind(&os_folder.client(), CLIENT, &read_only));
+    }
     mounts
 }
 
-fn resources(limits: &Limits, cgroups: Cgroups) -> Value {
+fn resources(spec: &Spec<'_>) -> Value {
+    let (limits, cgroups) = (&spec.limits, spec.cgroups);
+    let mut cpu = json!({ "quota": limits.quota_us(), "period": PERIOD_US });
+    if let Some(processors) = spec.processors {
+        cpu["cpus"] = processors.into();
+    }
     let mut memory = json!({ "limit": limits.memory_bytes });
     // The limit of memory and swap together: no swap. Without accounting for swap, version 1 has no
     // such file, and runc fails.
@@ -259,7 +285,7 @@ fn resources(limits: &Limits, cgroups: Cgroups) -> Value {
         memory["swap"] = limits.memory_bytes.into();
     }
     json!({
-        "cpu": { "quota": limits.quota_us(), "period": PERIOD_US },
+        "cpu": cpu,
         "memory": memory,
         "pids": { "limit": limits.pids },
         // runc adds null, zero, full, random, urandom, tty and pseudo-terminals.
@@ -268,113 +294,4 @@ fn resources(limits: &Limits, cgroups: Cgroups) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMITS: Limits = Limits { cpus: 0.5, memory_bytes: 2 << 30, pids: 512 };
-
-    fn made(address: Option<IpAddr>, cgroups: Cgroups) -> Value {
-        let (cgroup, processor) = ("/csd-os-1", "x86_64");
-        let users = Path::new("/proc/7/ns/user");
-        let sessions = Path::new("/c/csd-os-1/sessions/cgroup.procs");
-        let spec = Spec {
-            name: "d0",
-            limits: LIMITS,
-            cgroup,
-            cgroups,
-            address,
-            sessions,
-            users,
-            processor,
-        };
-        config(&spec, &OsFolder::new(Path::new("/f/d0")))
-    }
-
-    fn mount<'a>(config: &'a Value, at: &str) -> Option<&'a Value> {
-        let all = config["mounts"].as_array().unwrap();
-        all.iter().find(|mount| mount["destination"] == at)
-    }
-
-    #[test]
-    fn limits_become_those_of_control_groups() {
-        for cgroups in [Cgroups::V1 { swap: true }, Cgroups::V1 { swap: false }, Cgroups::V2] {
-            let config = made(None, cgroups);
-            let resources = &config["linux"]["resources"];
-            assert_eq!(resources["cpu"], json!({ "quota": 50_000, "period": 100_000 }));
-            assert_eq!(resources["memory"]["limit"], 2_147_483_648_u64);
-            let swap = resources["memory"].get("swap");
-            assert_eq!(swap.is_some(), cgroups != Cgroups::V1 { swap: false }, "{cgroups:?}");
-            assert_eq!(resources["pids"]["limit"], 512);
-            assert_eq!(resources["devices"], json!([{ "allow": false, "access": "rwm" }]));
-            assert_eq!(config["linux"]["cgroupsPath"], "/csd-os-1");
-        }
-        assert_eq!(Limits { cpus: 0.001, ..LIMITS }.quota_us(), 1000);
-        assert_eq!(Limits { cpus: 1.5, ..LIMITS }.quota_us(), 150_000);
-    }
-
-    #[test]
-    fn limits_in_which_nothing_runs_are_refused() {
-        assert!(LIMITS.check().is_ok());
-        for (wrong, word) in [
-            (Limits { cpus: 0.0, ..LIMITS }, "CPUs"),
-            (Limits { cpus: f64::NAN, ..LIMITS }, "CPUs"),
-            (Limits { cpus: 2000.0, ..LIMITS }, "CPUs"),
-            (Limits { memory_bytes: 1 << 20, ..LIMITS }, "memory: at least 32M"),
-            (Limits { memory_bytes: u64::MAX, ..LIMITS }, "memory"),
-            (Limits { pids: 1, ..LIMITS }, "processes: at least 8"),
-        ] {
-            assert!(wrong.check().unwrap_err().to_string().contains(word), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn root_has_few_rights_and_no_way_to_more() {
-        let config = made(None, Cgroups::V2);
-        let process = &config["process"];
-        assert_eq!(process["noNewPrivileges"], true);
-        for set in ["bounding", "effective", "permitted"] {
-            assert_eq!(process["capabilities"][set], json!(CAPABILITIES));
-        }
-        for absent in ["inheritable", "ambient"] {
-            assert!(process["capabilities"].get(absent).is_none());
-        }
-        for cap in ["SYS_ADMIN", "MKNOD", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "SYS_RESOURCE"] {
-            assert!(!CAPABILITIES.contains(&&*format!("CAP_{cap}")), "{cap}");
-        }
-        let kinds = config["linux"]["namespaces"].as_array().unwrap();
-        for kind in NAMESPACES {
-            // Without a path: each is a new one.
-            assert!(kinds.contains(&json!({ "type": kind })), "{kind}");
-        }
-        let users = json!({ "type": "user", "path": "/proc/7/ns/user" });
-        assert!(kinds.contains(&users) && kinds.len() == NAMESPACES.len() + 1);
-        // runc brings none of the machine's nodes where /dev is a mount of this kind.
-        assert!(config["linux"].get("devices").is_none());
-        assert_eq!(mount(&config, "/dev").unwrap()["type"], "bind");
-        for at in ["/sys", "/sys/fs/cgroup", "/etc/hosts"] {
-            let options = mount(&config, at).unwrap()["options"].as_array().unwrap();
-            assert!(options.contains(&json!("ro")), "{at}");
-        }
-        for mount in config["mounts"].as_array().unwrap() {
-            let options = mount["options"].as_array().unwrap();
-            assert!(options.contains(&json!("nosuid")), "{mount}");
-        }
-    }
-
-    #[test]
-    fn openssh_is_there_with_a_network_alone() {
-        let quiet = made(None, Cgroups::V2);
-        assert!(mount(&quiet, KEYS).is_none() && mount(&quiet, SESSIONS).is_none());
-        assert!(!quiet["process"]["args"][2].as_str().unwrap().contains("sshd"));
-        let config = made(Some([10, 77, 0, 2].into()), Cgroups::V2);
-        let script = config["process"]["args"][2].as_str().unwrap();
-        assert!(script.contains(" -o 'ListenAddress=10.77.0.2'"), "{script}");
-        assert!(script.contains("PasswordAuthentication=no"));
-        assert_eq!(mount(&config, KEYS).unwrap()["source"], "/f/d0/authorized_keys");
-        assert!(script.contains(" -o 'PermitUserRC=no'"));
-        let (session, sessions) = (mount(&config, SESSION), mount(&config, SESSIONS));
-        assert_eq!(session.unwrap()["source"], "/f/d0/sshrc");
-        assert_eq!(sessions.unwrap()["source"], "/c/csd-os-1/sessions/cgroup.procs");
-        assert!(SESSION_SCRIPT.contains(SESSIONS));
-    }
-}
+mod tests;

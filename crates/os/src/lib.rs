@@ -11,8 +11,10 @@
 //! - [`volume`] makes and recognizes the file system, [`filesystem`] names its kinds, [`ocfs2`] is
 //!   the one that hosts mount, too
 //! - `users` has its user namespace, `devices` its `/dev`
-//! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes
-//! - [`up`], [`down`], [`status`] and [`exec`] are the commands
+//! - `processors` has the processors that its programs see
+//! - [`network`] has its tunnel and OpenSSH, `log` its log; `keep` keeps their processes;
+//!   `in_place` writes files that are mounted inside
+//! - [`up`], [`down`], [`status`], [`exec`] and [`service`] are the commands
 //! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
 //!
 //! Invariants: whatever is made is named by the record or lies in the folder, before it is made;
@@ -26,6 +28,7 @@ pub mod down;
 mod error;
 pub mod exec;
 pub mod filesystem;
+mod in_place;
 mod keep;
 mod log;
 pub mod mounts;
@@ -33,8 +36,10 @@ pub mod network;
 pub mod ocfs2;
 pub mod os_folder;
 pub mod process;
+mod processors;
 pub mod record;
 pub mod seccomp;
+pub mod service;
 pub mod status;
 pub mod tools;
 pub mod up;

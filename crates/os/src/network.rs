@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 
@@ -39,6 +39,17 @@ pub struct Tunnel {
     pub address: IpAddr,
     /// Public keys that may log in by OpenSSH, in its form; without them OpenSSH does not run.
     pub keys: Option<String>,
+    /// Folder with which operating systems log in to each other, if they do.
+    pub cluster: Option<Cluster>,
+}
+
+/// Files by which operating systems log in to each other, the same for all of an array.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Folder that is [`crate::config::CLUSTER`] inside.
+    pub folder: PathBuf,
+    /// Configuration of OpenSSH's client that names its files.
+    pub client: String,
 }
 
 impl Tunnel {

@@ -108,6 +108,31 @@ impl OsFolder {
         self.0.join("sshrc")
     }
 
+    /// Returns the configuration of OpenSSH's client inside, where operating systems log in to each
+    /// other.
+    #[must_use]
+    pub fn client(&self) -> PathBuf {
+        self.0.join("client_config")
+    }
+
+    /// Returns the file that replaces the list of the machine's processors.
+    #[must_use]
+    pub fn online(&self) -> PathBuf {
+        self.0.join("online")
+    }
+
+    /// Returns the file that replaces what the kernel tells of the machine's processors.
+    #[must_use]
+    pub fn processors(&self) -> PathBuf {
+        self.0.join("cpuinfo")
+    }
+
+    /// Returns the file into which runc writes the number of a service's process.
+    #[must_use]
+    pub fn service_number(&self) -> PathBuf {
+        self.0.join("service.pid")
+    }
+
     /// Returns the bundle's configuration. The bundle is the folder.
     #[must_use]
     pub fn config(&self) -> PathBuf {
@@ -188,8 +213,19 @@ impl OsFolder {
 
     /// Returns the files that only serve an operating system that runs.
     #[must_use]
-    pub fn passing_files(&self) -> [PathBuf; 6] {
-        [self.config(), self.hosts(), self.keys(), self.session(), self.log_pipe(), self.runc_log()]
+    pub fn passing_files(&self) -> [PathBuf; 10] {
+        [
+            self.config(),
+            self.hosts(),
+            self.keys(),
+            self.session(),
+            self.client(),
+            self.online(),
+            self.processors(),
+            self.service_number(),
+            self.log_pipe(),
+            self.runc_log(),
+        ]
     }
 }
 

@@ -45,10 +45,16 @@ pub struct Record {
     /// Address at which OpenSSH listens, if it runs.
     #[serde(default)]
     pub ssh: Option<IpAddr>,
+    /// Processors that programs inside see; none in a record of a version before.
+    #[serde(default)]
+    pub processors: Option<usize>,
     /// True from before a file system is made until it is whole.
     pub formatting: bool,
     /// Processes that serve it: `csd attach`, `csd tunnel up` and the one that keeps its log.
     pub processes: Vec<Process>,
+    /// Its services, by their names.
+    #[serde(default)]
+    pub services: Vec<Process>,
 }
 
 impl Record {
@@ -56,9 +62,19 @@ impl Record {
     #[must_use]
     pub fn new(id: &str, name: &str, image: PathBuf, limits: Limits) -> Self {
         let (id, name) = (id.to_owned(), name.to_owned());
-        let (schema, fs, ssh) = (SCHEMA, Fs::default(), None);
-        let (formatting, processes) = (false, Vec::new());
-        Self { schema, id, name, image, limits, fs, ssh, formatting, processes }
+        Self {
+            schema: SCHEMA,
+            id,
+            name,
+            image,
+            limits,
+            fs: Fs::default(),
+            ssh: None,
+            processors: None,
+            formatting: false,
+            processes: Vec::new(),
+            services: Vec::new(),
+        }
     }
 
     /// Returns the path of the control group, from the root of each hierarchy.

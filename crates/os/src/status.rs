@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::cgroups::{self, Usage};
+use crate::config::LOGS;
 use crate::os_folder::OsFolder;
 use crate::process::last_line;
 use crate::record::{HOST_END, LOG_KEEPER, Record, TUNNEL};
@@ -71,6 +72,10 @@ pub fn status(os_folder: &OsFolder) -> Result<Option<Status>, Error> {
     if !matches!(container, Container::Running(_)) {
         let said = last_line(&os_folder.log()).map_or_else(String::new, |line| format!(": {line}"));
         faults.push(format!("its first process has ended{said}"));
+    }
+    for service in record.services.iter().filter(|service| !service.is_running()) {
+        let name = &service.program;
+        faults.push(format!("service {name} has ended: {LOGS}/{name}.log inside has its output"));
     }
     for process in record.processes.iter().filter(|process| !process.is_running()) {
         let remedy = match &*process.program {

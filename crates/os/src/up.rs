@@ -1,17 +1,18 @@
 //! Starts an operating system.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Cgroups, Limits, SESSION_SCRIPT, Spec, config};
 use crate::filesystem::Fs;
+use crate::in_place::write;
 use crate::log::keep_log;
 use crate::network::{self, Tunnel};
 use crate::os_folder::OsFolder;
 use crate::process::{last_line, serve};
+use crate::processors::{self, Processors};
 use crate::record::{DOOR, Record};
 use crate::status::{self, Container};
 use crate::users::Users;
@@ -176,12 +177,18 @@ fn build(
 fn create(
     os_folder: &OsFolder,
     options: &Options,
-    record: &Record,
+    record: &mut Record,
     cgroups: Cgroups,
 ) -> Result<(), Error> {
     let cgroup = record.cgroup();
     let users = Users::make(&record.id)?;
     devices::make(os_folder)?;
+    let processors = Processors::choose(options.limits.cpus)?;
+    if let Some(processors) = &processors {
+        processors.write_files(os_folder)?;
+    }
+    let list = processors.as_ref().map(Processors::list);
+    let cluster = options.tunnel.as_ref().and_then(|tunnel| tunnel.cluster.as_ref());
     let spec = Spec {
         name: &options.name,
         limits: options.limits,
@@ -189,9 +196,16 @@ fn create(
         cgroups,
         address: record.ssh,
         sessions: &cgroups::make_sessions(&cgroup, cgroups)?,
+        processors: list.as_deref(),
+        cluster: cluster.map(|cluster| &*cluster.folder),
         users: &users.path(),
         processor: std::env::consts::ARCH,
     };
+    record.processors = Some(match &processors {
+        Some(processors) => processors.len(),
+        None => processors::usable_count()?,
+    });
+    record.save(os_folder)?;
     write(&os_folder.session(), SESSION_SCRIPT)?;
     write(&os_folder.config(), &config(&spec, os_folder).to_string())?;
     runc(os_folder, &["create", "--bundle", &os_folder.folder().to_string_lossy(), &record.id])?;
@@ -276,34 +290,12 @@ fn write_files(os_folder: &OsFolder, options: &Options) -> Result<(), Error> {
         hosts.push_str(&format!("{address} {name}\n"));
     }
     write(&os_folder.hosts(), &hosts)?;
+    let Some(tunnel) = &options.tunnel else { return Ok(()) };
+    if let Some(cluster) = &tunnel.cluster {
+        write(&os_folder.client(), &cluster.client)?;
+    }
     // Without keys, those of before stay.
-    match options.tunnel.as_ref().and_then(|tunnel| tunnel.keys.as_deref()) {
-        Some(keys) => write(&os_folder.keys(), keys),
-        None => Ok(()),
-    }
-}
-
-/// Writes a file, in place because an operating system that runs has it mounted. If that fails,
-/// such as on a full disk, what was there before is there again.
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let before = fs::read(path).ok();
-    if before.as_deref() == Some(text.as_bytes()) {
-        return Ok(());
-    }
-    overwrite(path, text.as_bytes()).map_err(|error| {
-        let _restored = match &before {
-            Some(before) => overwrite(path, before),
-            None => fs::remove_file(path),
-        };
-        Error::os(path.display(), error)
-    })
-}
-
-/// Replaces the content, first the bytes that have their room.
-fn overwrite(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
-    file.write_all(content)?;
-    file.set_len(content.len() as u64)
+    tunnel.keys.as_deref().map_or(Ok(()), |keys| write(&os_folder.keys(), keys))
 }
 
 /// Runs runc with output in the log's pipe, because the first process keeps it open. Its own
@@ -327,22 +319,7 @@ fn runc(os_folder: &OsFolder, arguments: &[&str]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-    use std::os::fd::AsRawFd;
-
     use super::*;
-
-    #[test]
-    fn a_file_that_cannot_grow_keeps_its_content_in_place() {
-        let full = memfd_create("hosts", MemfdFlags::ALLOW_SEALING).unwrap();
-        let path = PathBuf::from(format!("/proc/self/fd/{}", full.as_raw_fd()));
-        write(&path, "before\n").unwrap();
-        fcntl_add_seals(&full, SealFlags::GROW).unwrap();
-        assert!(write(&path, "before and after\n").is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"before\n");
-        write(&path, "short\n").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"short\n");
-    }
 
     #[test]
     fn paths_that_overlays_refuse_and_folders_without_linux_are_refused() {

@@ -28,6 +28,7 @@ pub(super) fn choose(options: &cli::Up, local: &mut Local, stopped: usize) -> Re
             fs: given.os_fs.filter(|fs| *fs != Fs::Ext4).map(|fs| fs.to_string()),
             key: given.os_key.as_ref().map(absolute).transpose()?,
             network: given.os_network.map(|(address, bits)| format!("{address}/{bits}")),
+            cluster: given.os_cluster,
             ..os::record(root, given.os_cpus, given.os_memory, given.os_pids)
         };
         let here = local.file.drives.iter().filter(|drive| drive.media.is_some()).count();
@@ -120,9 +121,7 @@ pub(super) fn forget(local: &Local) -> Result<(), Failure> {
         let socket = local.folder.join(format!("{}.inside", drive.name));
         remove_if_there(&socket).map_err(Failure::run)?;
     }
-    for path in os::ssh_files(&local.folder) {
-        remove_if_there(&path).map_err(Failure::run)?;
-    }
+    os::forget_network(&local.folder)?;
     // It stays if it has other files.
     let _kept = std::fs::remove_dir(folder);
     Ok(())

@@ -60,7 +60,7 @@ pub(crate) fn replace(
     let mut warnings = replaced.warnings;
     let degraded = repaired.degraded || !warnings.is_empty();
     warnings.extend(repaired.warnings);
-    Ok(Report { text, result, warnings, degraded })
+    Ok(Report { text, result, warnings, degraded, exit_code: None })
 }
 
 /// A drive that was replaced.

@@ -173,6 +173,10 @@ pub(crate) struct OsOptions {
     /// 10.77.0.1/24]
     #[arg(long, value_name = "IP/BITS", value_parser = parse_network, requires = "os_key")]
     pub(crate) os_network: Option<(IpAddr, u8)>,
+    /// Let root of each operating system log in to the others by OpenSSH, with a key of the array's
+    /// own: a program inside then starts others on other drives, and reaches their /data
+    #[arg(long, requires = "os_key")]
+    pub(crate) os_cluster: bool,
 }
 
 /// Options of `csd array add`.

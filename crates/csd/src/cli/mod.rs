@@ -14,6 +14,7 @@ pub(crate) mod drive_service;
 pub(crate) mod drive_status;
 pub(crate) mod kernel;
 pub(crate) mod kv;
+pub(crate) mod meter;
 mod object;
 pub(crate) mod os;
 pub(crate) mod program;
@@ -164,6 +165,19 @@ pub(crate) enum Command {
     /// Store and fetch values of a key-value namespace, of any maker's drive
     #[command(subcommand)]
     Kv(kv::Kv),
+    /// Run a command, and record what it took: time, CPU time of host and drives, bytes, energy
+    ///
+    /// Counts the command and all that it starts, and of the array, if there is one, the operating
+    /// systems, the drives and both ends of their tunnels. Output of the command stays as it is;
+    /// the record follows on standard error, or with --json on standard output.
+    ///
+    /// The exit code is the command's own; 125 if the meter itself failed, 126 if the command
+    /// cannot be run, 127 if it is not there.
+    #[command(after_help = "\
+Examples:
+  csd meter --idle 10s -o job.json -- recipes/mpi/run ./dft /data/cubes
+  csd meter --profile catalina -- make")]
+    Meter(meter::Meter),
     /// Measure what kernels cost in a drive and on this host, and write a profile
     Characterize(Box<characterize::Characterize>),
     /// Run a built-in kernel over objects: in the drives, on this host, or on both
@@ -301,6 +315,7 @@ impl Command {
             Self::Bench(Bench::Ec(_)) => "bench ec",
             Self::Bench(Bench::Sched(_)) => "bench sched",
             Self::Bench(Bench::Serve(_)) => "bench serve",
+            Self::Meter(_) => "meter",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
         };

@@ -23,7 +23,7 @@ Examples:
   csd os up d0 --root build/os/root --key ~/.ssh/id_ed25519.pub
   csd os up nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive --root / --fs ocfs2")]
     Up(Up),
-    /// Show operating systems: CPU, memory, processes that were killed for memory, /data
+    /// Show operating systems: CPU, memory, processes that were killed for memory, /data, services
     ///
     /// One that has ended, or whose drive does not answer, makes exit code 4.
     Status(Which),
@@ -35,6 +35,9 @@ Examples:
   csd os exec d0 -- sh -c 'sort big | head'
   csd os exec nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive -- sh")]
     Exec(Exec),
+    /// Start and end programs that go on after the command, in the operating system of a drive
+    #[command(subcommand)]
+    Service(Service),
     /// Stop operating systems, and remove all that they have on this machine; /data stays on the
     /// drive
     ///
@@ -44,6 +47,45 @@ Examples:
     /// Copy a pipe to a log of bounded size; `csd os up` starts this
     #[command(hide = true)]
     KeepLog(KeepLog),
+}
+
+/// Services of an operating system.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Service {
+    /// Start a service: a program inside, as root, in /data, that `csd os status` lists
+    ///
+    /// Its output goes to /var/log/csd/NAME.log inside. It ends by `csd os service stop` and with
+    /// its operating system; one that has ended by itself makes exit code 4 of `csd os status`.
+    #[command(after_help = "\
+Examples:
+  csd os service start d0 web -- python3 -m http.server --bind d0
+  csd os service stop d0 web")]
+    Start(StartService),
+    /// End a service, and the processes that it has started
+    Stop(StopService),
+}
+
+/// Options of `csd os service start`.
+#[derive(Args, Debug)]
+pub(crate) struct StartService {
+    /// The URL of the drive's inside, or its name in the array
+    #[arg(value_name = "NAME|URL")]
+    pub(crate) drive: String,
+    /// Name of the service: letters, digits, - and _
+    pub(crate) service: String,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", last = true, required = true)]
+    pub(crate) program: Vec<String>,
+}
+
+/// Options of `csd os service stop`.
+#[derive(Args, Debug)]
+pub(crate) struct StopService {
+    /// The URL of the drive's inside, or its name in the array
+    #[arg(value_name = "NAME|URL")]
+    pub(crate) drive: String,
+    /// Name of the service
+    pub(crate) service: String,
 }
 
 /// Options of `csd os keep-log`.
@@ -113,6 +155,8 @@ impl Os {
             Self::Up(_) => "os up",
             Self::Status(_) => "os status",
             Self::Exec(_) => "os exec",
+            Self::Service(Service::Start(_)) => "os service start",
+            Self::Service(Service::Stop(_)) => "os service stop",
             Self::Down(_) => "os down",
             Self::KeepLog(_) => "os keep-log",
         }

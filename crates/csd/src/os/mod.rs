@@ -1,27 +1,33 @@
 //! `csd os`: operating systems of drives, by the crate `csd_os`.
 //!
 //! - [`target`] finds the drives that a command names
-//! - [`addresses`] has the network of an array, [`network`] their tunnels and OpenSSH's files
+//! - [`addresses`] has the network of an array, [`network`] their tunnels and OpenSSH's files,
+//!   [`names`] their names for programs of this host; [`cluster`] lets them log in to each other
 //! - [`log_keeper`] bounds the logs of programs inside
-//! - [`mod@up`] and [`mod@status`] are commands; the others are here
+//! - [`mod@up`], [`mod@status`] and [`service`] are commands; the others are here
 
 mod addresses;
+mod cluster;
 mod log_keeper;
+mod names;
 mod network;
+mod service;
 mod status;
 mod target;
 mod up;
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use csd_os::down::Stopped;
+use csd_os::os_folder::remove_if_there;
 use serde_json::{Value, json};
 
 use crate::cli::os::{Exec, Os, Which};
 use crate::context::Context;
 use crate::report::{Failure, Report};
 pub(crate) use addresses::Addresses;
-pub(crate) use network::ssh_files;
+pub(crate) use network::tunnel_ends;
 pub(crate) use target::{OsTarget, inside_path};
 pub(crate) use up::{Wanted, record, start};
 
@@ -31,6 +37,7 @@ pub(crate) fn os(command: &Os, context: &Context) -> Result<Report, Failure> {
         Os::Up(options) => up::up(options, context),
         Os::Status(which) => status::status(which, context),
         Os::Exec(options) => exec(options, context),
+        Os::Service(command) => service::service(command, context),
         Os::Down(which) => down(which, context),
         Os::KeepLog(options) => log_keeper::keep_log(options),
     }
@@ -64,6 +71,14 @@ fn down(which: &Which, context: &Context) -> Result<Report, Failure> {
         names.push(json!({ "name": target.name, "url": target.inside.to_string() }));
     }
     Ok(Report::new(text, json!({ "drives": names })).with_warnings(warnings))
+}
+
+/// Deletes the files of the network from the folder of an array.
+pub(crate) fn forget_network(folder: &Path) -> Result<(), Failure> {
+    for path in network::ssh_files(folder).into_iter().chain([names::file(folder)]) {
+        remove_if_there(&path).map_err(Failure::run)?;
+    }
+    cluster::forget(folder)
 }
 
 /// Stops the operating system of a drive. Returns the outcome in words, and a warning.

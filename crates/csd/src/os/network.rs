@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use csd_initiator::Controller;
+use csd_initiator::{Controller, Error};
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
@@ -25,7 +25,7 @@ use crate::target;
 use crate::units::size;
 
 /// Name of the tunnel's host inside.
-const HOST: &str = "host";
+pub(super) const HOST: &str = "host";
 
 /// The ends of a drive's tunnel: the host's, and that of the operating system.
 pub(super) struct Ends([LogEntry; 2]);
@@ -36,16 +36,7 @@ impl Ends {
     /// # Errors
     /// If the drive does not answer.
     pub(super) fn of(target: &OsTarget<'_>) -> Result<Option<Self>, Failure> {
-        let bytes = u32::try_from(LogHeader::SIZE + 2 * LogEntry::SIZE).expect("832");
-        let data = target.ask(async move |controller: &Controller| {
-            let sqe = get_log_page(LogId::TUNNEL, NSID_COMPUTE, Csi::CP, 0, bytes);
-            match controller.admin(sqe, &[], bytes).await {
-                Err(error) if error.status() == Some(Status::INVALID_LOG_PAGE) => Ok(Vec::new()),
-                reply => reply.map(|reply| reply.data.to_vec()),
-            }
-        })?;
-        let ends = parse_log(&data).map(|(_, ends)| ends);
-        Ok(ends.and_then(|ends| ends.try_into().ok()).map(Self))
+        Ok(target.ask(tunnel_ends)?.map(Self))
     }
 
     /// Returns the bytes that the operating system has sent and received.
@@ -80,6 +71,18 @@ impl Ends {
     }
 }
 
+/// Asks a drive for the ends of its tunnel: the host's, and that of the operating system. `None` if
+/// it has no tunnel.
+pub(crate) async fn tunnel_ends(controller: &Controller) -> Result<Option<[LogEntry; 2]>, Error> {
+    let bytes = u32::try_from(LogHeader::SIZE + 2 * LogEntry::SIZE).expect("832");
+    let sqe = get_log_page(LogId::TUNNEL, NSID_COMPUTE, Csi::CP, 0, bytes);
+    let data = match controller.admin(sqe, &[], bytes).await {
+        Err(error) if error.status() == Some(Status::INVALID_LOG_PAGE) => return Ok(None),
+        reply => reply?.data,
+    };
+    Ok(parse_log(&data).and_then(|(_, ends)| ends.try_into().ok()))
+}
+
 /// Returns the command lines of a drive's tunnel; `None` if it has none. `ends` are its addresses.
 pub(super) fn tunnel(
     target: &OsTarget<'_>,
@@ -104,7 +107,7 @@ pub(super) fn tunnel(
     };
     let inside = up(&target.inside.to_string(), &["--netns"])?;
     let outside = target.outside.as_deref().map(|url| up(url, &[])).transpose()?;
-    Ok(Some(Tunnel { inside, outside, address, keys: keys.map(str::to_owned) }))
+    Ok(Some(Tunnel { inside, outside, address, keys: keys.map(str::to_owned), cluster: None }))
 }
 
 /// Returns the addresses and names that an operating system knows.
@@ -136,7 +139,7 @@ pub(super) fn public_keys(path: &Path) -> Result<String, Failure> {
 }
 
 /// Returns the files of a folder for OpenSSH's client.
-pub(crate) fn ssh_files(folder: &Path) -> [PathBuf; 2] {
+pub(super) fn ssh_files(folder: &Path) -> [PathBuf; 2] {
     ["known_hosts", "ssh_config"].map(|name| folder.join(name))
 }
 
@@ -174,7 +177,7 @@ pub(super) fn know_host(
 }
 
 /// Locks a file that its users replace while they hold the lock.
-fn lock(path: &Path) -> std::io::Result<File> {
+pub(super) fn lock(path: &Path) -> std::io::Result<File> {
     loop {
         let file = File::options().create(true).append(true).open(path)?;
         file.lock()?;
@@ -209,7 +212,7 @@ fn without_host(text: &str, name: &str) -> String {
     text.split_inclusive('\n').filter(keeps).collect()
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         text => text.map_err(|error| Failure::os(path.display(), &error)),

@@ -1,5 +1,6 @@
 //! `csd os status`.
 
+use csd_os::process::Process;
 use csd_os::status::{Container, Status};
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ pub(super) fn status(which: &Which, context: &Context) -> Result<Report, Failure
         ("processes", Align::Right),
         ("/data free", Align::Right),
         ("tunnel", Align::Left),
+        ("services", Align::Left),
     ]);
     let (mut drives, mut warnings) = (Vec::new(), Vec::new());
     for target in target::all(which.drive.as_ref(), context)? {
@@ -35,11 +37,15 @@ pub(super) fn status(which: &Which, context: &Context) -> Result<Report, Failure
     Ok(Report::new(table.render(), json!({ "drives": drives })).with_warnings(warnings))
 }
 
+fn describe_service(service: &Process) -> Value {
+    json!({ "name": service.program, "pid": service.pid, "running": service.is_running() })
+}
+
 /// Returns the cells of an operating system, its JSON, and its faults.
 fn describe(target: &OsTarget<'_>) -> Result<(Vec<String>, Value, Vec<String>), Failure> {
     let url = target.inside.to_string();
     let Some(status) = csd_os::status::status(&target.os_folder)? else {
-        let cells = [vec!["down".to_owned()], vec!["-".to_owned(); 8]].concat();
+        let cells = [vec!["down".to_owned()], vec!["-".to_owned(); 9]].concat();
         return Ok((
             cells,
             json!({ "name": target.name, "url": url, "state": "down" }),
@@ -58,6 +64,9 @@ fn describe(target: &OsTarget<'_>) -> Result<(Vec<String>, Value, Vec<String>), 
         _ => "ended",
     };
     let limits = record.limits;
+    let services = &record.services;
+    let running = services.iter().filter(|service| service.is_running());
+    let running: Vec<_> = running.map(|service| service.program.as_str()).collect();
     let cells = vec![
         state.to_owned(),
         format!("{:.1} s", usage.cpu_s),
@@ -68,6 +77,7 @@ fn describe(target: &OsTarget<'_>) -> Result<(Vec<String>, Value, Vec<String>), 
         format!("{} of {}", usage.pids, limits.pids),
         data.map_or_else(|| "-".to_owned(), |data| size(data.free_bytes)),
         ends.as_ref().map_or_else(|| "none".to_owned(), Ends::shown),
+        if running.is_empty() { "none".to_owned() } else { running.join(" ") },
     ];
     let object = json!({
         "name": target.name,
@@ -77,6 +87,8 @@ fn describe(target: &OsTarget<'_>) -> Result<(Vec<String>, Value, Vec<String>), 
         "fs": record.fs.to_string(),
         "cpu_s": usage.cpu_s,
         "cpus": limits.cpus,
+        "processors": record.processors,
+        "services": services.iter().map(describe_service).collect::<Vec<_>>(),
         "memory_bytes": usage.memory_bytes,
         "memory_peak_bytes": usage.memory_peak_bytes,
         "memory_limit_bytes": limits.memory_bytes,

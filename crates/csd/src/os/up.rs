@@ -9,6 +9,8 @@ use csd_os::up::{Options, Started};
 use csd_store::array::OsRecord;
 use serde_json::{Value, json};
 
+use super::cluster;
+use super::names;
 use super::network::{self, Ends};
 use super::target::{self, OsTarget, program};
 use crate::cli::os::Up;
@@ -30,6 +32,8 @@ pub(crate) struct Wanted {
     pub(crate) fs: Fs,
     /// Public keys that may log in, and their file.
     pub(crate) keys: Option<(String, PathBuf)>,
+    /// True if operating systems log in to each other.
+    pub(crate) cluster: bool,
     /// Longest wait for a drive that is away.
     pub(crate) retry: Duration,
 }
@@ -54,7 +58,8 @@ impl Wanted {
                  leave the key out, and reach the programs by `csd os exec`",
             ));
         }
-        Ok(Self { image: image(&record.root)?, limits, fs, keys, retry })
+        let (image, cluster) = (image(&record.root)?, record.cluster);
+        Ok(Self { image, limits, fs, keys, cluster, retry })
     }
 }
 
@@ -79,6 +84,7 @@ pub(crate) fn record(
         fs: None,
         key: None,
         network: None,
+        cluster: false,
     }
 }
 
@@ -101,7 +107,8 @@ pub(super) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
     );
     let key = options.key.clone().or_else(|| kept.as_ref()?.key.clone());
     let fs = options.fs.map(|fs| fs.to_string()).or_else(|| kept.as_ref()?.fs.clone());
-    let record = OsRecord { key, fs, ..record };
+    let cluster = kept.as_ref().is_some_and(|kept| kept.cluster);
+    let record = OsRecord { key, fs, cluster, ..record };
     let wanted = Wanted::of_record(&record, options.retry)?;
     let (mut text, mut drives) = (String::new(), Vec::new());
     for target in &targets {
@@ -126,7 +133,14 @@ pub(crate) fn start(target: &OsTarget<'_>, wanted: &Wanted) -> Result<(String, V
         Fs::Ocfs2 => None,
     };
     let keys = wanted.keys.as_ref().map(|(keys, _)| &**keys);
-    let tunnel = network::tunnel(target, ends, keys).map_err(of_drive)?;
+    let mut tunnel = network::tunnel(target, ends, keys).map_err(of_drive)?;
+    if let Some(tunnel) = tunnel.as_mut().filter(|_| wanted.cluster) {
+        cluster::join(target, tunnel).map_err(of_drive)?;
+    }
+    let hosts = network::hosts(target, ends.as_ref());
+    if ends.is_some() {
+        names::write(target, &hosts).map_err(of_drive)?;
+    }
     let options = Options {
         id: format!("csd-os-{}", hex(&random::<6>()?)),
         name: target.name.clone(),
@@ -135,7 +149,7 @@ pub(crate) fn start(target: &OsTarget<'_>, wanted: &Wanted) -> Result<(String, V
         fs: wanted.fs,
         door: door(target, wanted.retry)?,
         log_keeper: log_keeper(target)?,
-        hosts: network::hosts(target, ends.as_ref()),
+        hosts,
         tunnel,
     };
     let started = csd_os::up::up(&target.os_folder, &options, target);
@@ -145,6 +159,7 @@ pub(crate) fn start(target: &OsTarget<'_>, wanted: &Wanted) -> Result<(String, V
     if let (Some(key), Some(address)) = (&host_key, address) {
         let identity = wanted.keys.as_ref().map(|(_, path)| &**path);
         network::know_host(target, key, address, identity)?;
+        cluster::know_hosts(target, wanted.cluster)?;
     }
     let words = match (is_new, is_formatted) {
         (false, _) => "runs already".to_owned(),

@@ -72,6 +72,9 @@ pub struct OsRecord {
     /// that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
+    /// True if they log in to each other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cluster: bool,
 }
 
 /// Reason why there is no array file.
