@@ -296,15 +296,16 @@ fn services_take_orders_by_name_and_refuse_what_they_do_not_know() {
         data[24..32].copy_from_slice(&value.to_le_bytes());
         data
     };
-    let mut give =
-        |data: &[u8]| admin.command(Command::new(0x09, 0).dword(10, 0xC1), data, 0).status;
-    assert_eq!(give(&order(b"scrub", 3, 1 << 20)), 0, "rate");
-    assert_eq!(give(&order(b"scrub", 4, 25)), 0, "share");
-    assert_eq!(give(&order(b"clean", 1, 0)), 0, "pause");
+    let give = |admin: &mut Wire, data: &[u8]| {
+        admin.command(Command::new(0x09, 0).dword(10, 0xC1), data, 0).status
+    };
+    assert_eq!(give(&mut admin, &order(b"scrub", 3, 1 << 20)), 0, "rate");
+    assert_eq!(give(&mut admin, &order(b"scrub", 4, 25)), 0, "share");
+    assert_eq!(give(&mut admin, &order(b"clean", 1, 0)), 0, "pause");
     for wrong in [order(b"peers", 1, 0), order(b"scrub", 4, 0), order(b"scrub", 5, 0)] {
-        assert_eq!(give(&wrong), 0x002, "{wrong:?}");
+        assert_eq!(give(&mut admin, &wrong), 0x002, "{wrong:?}");
     }
-    assert_ne!(give(&order(b"scrub", 1, 0)[..60]), 0, "cut short");
+    assert_ne!(give(&mut admin, &order(b"scrub", 1, 0)[..60]), 0, "cut short");
     let page = log(&mut admin, 0xC3, false, 64 + 3 * 512).data;
     assert_eq!((page[0], u32_at(&page, 0) >> 16, u32_at(&page, 4)), (1, 512, 3));
     let entry = |index: usize| &page[64 + index * 512..][..512];
@@ -312,7 +313,7 @@ fn services_take_orders_by_name_and_refuse_what_they_do_not_know() {
     assert_eq!((&entry(1)[..11], entry(1)[16]), (&b"checkpoint\0"[..], 1));
     assert_eq!((&entry(2)[..6], entry(2)[16], entry(2)[18]), (&b"scrub\0"[..], 2, 25));
     assert_eq!(u64_at(entry(2), 24), 1 << 20);
-    assert_eq!(give(&order(b"clean", 2, 0)), 0, "resume");
+    assert_eq!(give(&mut admin, &order(b"clean", 2, 0)), 0, "resume");
     let get = admin.command(Command::new(0x0A, 0).dword(10, 0xC1), &[], 0);
     assert_eq!(get.status, 0, "it has no value of its own");
     let save = Command::new(0x09, 0).dword(10, 1 << 31 | 0xC1);

@@ -22,7 +22,8 @@ NEWPORT = load("newport")
 def asked(**options: object) -> Question:
     held = workload_of(NEWPORT, "count", name="newport")
     prices = listed(load_catalogue())
-    return Question("newport", NEWPORT, held, (1, 4, 16), prices, **options)  # type: ignore[arg-type]
+    drives = (1, 4, 16)
+    return Question("newport", NEWPORT, held, drives, prices, **options)  # type: ignore[arg-type]
 
 
 class Balanced(HTMLParser):

@@ -2,7 +2,7 @@
 
 A world has true numbers, and what is stated about them is off. Errors have the size that each kind
 of number is taken to have, but not the form: they are heavier in the tails than the draws of a
-range are. Quartiles come from runs that are drawn. What a purchase truly costs is added up here.
+range are. Quartiles come from runs that are drawn. The true cost of a purchase is added up here.
 """
 
 from collections.abc import Mapping

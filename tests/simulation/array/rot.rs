@@ -173,7 +173,7 @@ pub async fn mend(array: &Array, known: &Known) -> bool {
 }
 
 /// Accepts what the drives hold of names of which a damaged claim hides the winner, as a user does
-/// who is told to. No other host is at work.
+/// after the message that asks for it. No other host is at work.
 pub async fn accept_undecidable(array: &Array, known: &Known) {
     if std::mem::take(&mut known.borrow_mut().undecidable) {
         for name in (0..NAMES).map(name_of) {

@@ -1,7 +1,7 @@
 //! [`Pieces`]: reads the pieces of a protected object, and computes those that are lost.
 //!
-//! A piece is lost if its drive is down or fails, if the drive does not have it or finds it damaged,
-//! or if its digest is not that in the entry. Any n other pieces of its stripe give it
+//! A piece is lost if its drive is down or fails, if the drive does not have it or finds it
+//! damaged, or if its digest is not that in the entry. Any n other pieces of its stripe give it
 //! back, and the result is compared with the digest as well. A drive that fails is asked again only
 //! if bytes would be lost without it: then it is connected to once more, with a longer wait,
 //! because it may have been slow. Invariant: no bytes are returned that differ from those that were

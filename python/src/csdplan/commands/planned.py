@@ -27,8 +27,9 @@ from csdplan.options import (
     paths_of,
 )
 from csdplan.profile import Profile, load
-from csdplan.request.ask import UNIT_CPU, Ask, read_ask, read_file_of_question
+from csdplan.request.ask import UNIT_CPU, Ask, read_ask
 from csdplan.request.doubt import doubt_of
+from csdplan.request.file import read_file_of_question
 from csdplan.request.offer import Asked, check_parts, has_cores, to_request
 from csdplan.result import planned, priced, purchase
 from csdplan.result.weighed import enters, lists, regret_text

@@ -12,7 +12,8 @@ from csdplan.hardware import Catalogue
 from csdplan.hardware.measured import inside_of
 from csdplan.options import Option, ProfileLike
 from csdplan.profile import Profile
-from csdplan.request.ask import Ask, read_ask, read_file_of_question
+from csdplan.request.ask import Ask, read_ask
+from csdplan.request.file import read_file_of_question
 from csdplan.request.offer import Asked, check_parts, to_request
 
 PROFILE = "newport"

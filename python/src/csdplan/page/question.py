@@ -24,7 +24,8 @@ from csdplan.page.state import (
     normalized,
     to_values,
 )
-from csdplan.request.ask import UNIT_CPU, Ask, only_known, read_ask
+from csdplan.request.ask import UNIT_CPU, Ask, read_ask
+from csdplan.request.file import only_known
 
 #: Quantities of the question: key of the request, the unit as it writes it, field of `Ask`, and
 #: one of the page's units in that field's.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from csdplan.errors import CsdplanError, ModelError, Problem, ProfileInvalid
-from csdplan.files import parsed, read_text
 from csdplan.model.overlap import Overlap
+from csdplan.request.file import values_of
 from csdplan.solve.durability import DATA_MAX, PARITY_MAX
 from csdplan.units import quantity
 
@@ -193,7 +193,7 @@ def read_work(text: str, folder: Path | None = None) -> Work:
             raise ModelError("workload", text, "NAME=RATE, such as count=120GB/s, or @FILE.toml")
         return Work(name, _rate(f"workload {name}", rate))
     path = Path(text[1:]) if folder is None else folder / text[1:]
-    return work_of(_read(path), str(path))
+    return work_of(values_of(path), str(path))
 
 
 def work_of(body: Mapping[str, Any], where: str = "workload") -> Work:
@@ -378,40 +378,3 @@ def _share(name: str, value: object) -> float:
     if share > 1:
         raise ModelError(name, value, "a share of at most 1, or 100%")
     return share
-
-
-def _read(path: Path) -> dict[str, Any]:
-    form = "JSON" if path.suffix == ".json" else "TOML"
-    return parsed(read_text(path), form, str(path))
-
-
-#: Keys of a question's file. ``page`` holds fields of the local page that are no question.
-KEYS = frozenset({
-    "store", "usable", "protect", "workload", "write", "write_daily", "filesystem", "spare",
-    "growth", "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap",
-    "profile", "page",
-})  # fmt: skip
-
-
-def read_file_of_question(path: Path) -> dict[str, Any]:
-    """Return the values of a question's file, TOML or JSON, by the names of the options.
-
-    Raises
-    ------
-    ModelError
-        If it is no such file, or has a key that no option has.
-    """
-    return only_known(_read(path), str(path))
-
-
-def only_known(body: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a question's values, without those of the page.
-
-    Raises
-    ------
-    ModelError
-        If there is a key that no option has.
-    """
-    if unknown := sorted(set(body) - KEYS):
-        raise ModelError(where, ", ".join(unknown), f"only {', '.join(sorted(KEYS))}")
-    return {key: value for key, value in body.items() if key != "page"}

@@ -2,7 +2,7 @@
 
 The deviations below are assumptions, but for those of core speeds that public figures give: over
 the ten programs of the suite that the figures are of, the logarithm of the quotient of two CPUs
-varies by 0.08 to 0.25. What is assumed is the least certain, and nothing that is assumed is exact.
+varies by 0.08 to 0.25. Assumed numbers are the least certain, and none of them is exact.
 """
 
 from __future__ import annotations

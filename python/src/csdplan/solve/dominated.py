@@ -26,14 +26,19 @@ def without_dominated(request: Request) -> Request:
 
 
 def _kept(parts: Sequence[Part], costs: Callable[[Part], tuple[float, ...]]) -> tuple[Part, ...]:
-    """Return the parts that have less of something than every other; of equal ones the first."""
+    """Return the parts that have less of something than every other; of equal ones the first.
+
+    A part of which there are only so many stands for no other.
+    """
     vectors = [costs(part) for part in parts]
     kept = []
     for i, part in enumerate(parts):
         rivals = (
             (j, vector)
             for j, vector in enumerate(vectors)
-            if j != i and all(one <= other for one, other in zip(vector, vectors[i], strict=True))
+            if j != i
+            and parts[j].most is None
+            and all(one <= other for one, other in zip(vector, vectors[i], strict=True))
         )
         if not any(vector != vectors[i] or j < i for j, vector in rivals):
             kept.append(part)

@@ -71,7 +71,8 @@ def shared(requests: Sequence[Request], *, time_limit_s: float = 60.0) -> Shared
             _add(built, other)
         return cost
 
-    built, answer = solve(first, prepare, time_limit_s)
+    # A part that one request can do without may be what another one needs.
+    built, answer = solve(first, prepare, time_limit_s, every_part=True)
     if answer.status is Status.INFEASIBLE:
         return None
     return Shared(plan_of(built, answer), tuple(alone))

@@ -35,7 +35,9 @@ _Content = dict[tuple[str, int], int]
 Prepare = Callable[[Program], dict[int, float]]
 
 
-def solve(request: Request, prepare: Prepare, time_limit_s: float) -> tuple[Program, Answer]:
+def solve(
+    request: Request, prepare: Prepare, time_limit_s: float, *, every_part: bool = False
+) -> tuple[Program, Answer]:
     """Return the program of hosts by themselves that is best, and its answer.
 
     Parameters
@@ -46,6 +48,8 @@ def solve(request: Request, prepare: Prepare, time_limit_s: float) -> tuple[Prog
         Adds rows to a program, and returns what it minimizes. Called for every program tried.
     time_limit_s : float
         Limit of each run of the solver [s].
+    every_part : bool
+        Keep parts that others can stand for in this request.
 
     Returns
     -------
@@ -53,7 +57,7 @@ def solve(request: Request, prepare: Prepare, time_limit_s: float) -> tuple[Prog
         The answer is ``infeasible``, ``optimal``, or ``stopped``: the best found. Its bound holds
         for every purchase.
     """
-    request = without_dominated(request)
+    request = request if every_part else without_dominated(request)
     groups = list(together(request))
     best: tuple[Program, Answer] | None = None
     nodes, bound = 0, -np.inf
