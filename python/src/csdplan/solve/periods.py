@@ -7,7 +7,7 @@ stand there once for each request.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
@@ -43,8 +43,8 @@ def shared(requests: Sequence[Request], *, time_limit_s: float = 60.0) -> Shared
     Parameters
     ----------
     requests : sequence of Request
-        At least one, with the same parts on offer at the same prices. Hosts load and compute at
-        once.
+        At least one, with parts at the same prices. A part that one of them does not offer, because
+        nobody has measured its cores, is offered to none. Hosts load and compute at once.
     time_limit_s : float
         Limit of each of the solver's runs [s].
 
@@ -53,11 +53,11 @@ def shared(requests: Sequence[Request], *, time_limit_s: float = 60.0) -> Shared
     ModelError
         If hosts load and compute one after the other: how often each does is one number for all.
     """
-    first, *others = requests
+    first, *others = _alike(requests)
     if first.overlap is Overlap.SERIAL:
         raise ModelError("overlap", "serial", "pipelined")
     alone = []
-    for request in requests:
+    for request in (first, *others):
         plan = optimize(request, time_limit_s=time_limit_s, explain=False)
         if plan is None:
             return None
@@ -76,6 +76,26 @@ def shared(requests: Sequence[Request], *, time_limit_s: float = 60.0) -> Shared
     if answer.status is Status.INFEASIBLE:
         return None
     return Shared(plan_of(built, answer), tuple(alone))
+
+
+def _alike(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests with the parts that all of them offer."""
+    parts_of = (
+        [part.name for part in request.cpus]
+        + [part.name for part in request.drives]
+        + [part.name for part in request.network]
+        for request in requests
+    )
+    common = set.intersection(*(set(names) for names in parts_of))
+    return [
+        replace(
+            request,
+            cpus=tuple(cpu for cpu in request.cpus if cpu.name in common),
+            drives=tuple(kind for kind in request.drives if kind.name in common),
+            network=tuple(part for part in request.network if part.name in common),
+        )
+        for request in requests
+    ]
 
 
 def _add(built: Program, request: Request) -> None:
