@@ -44,7 +44,7 @@ def shared(requests: Sequence[Request], *, time_limit_s: float = 60.0) -> Shared
     ----------
     requests : sequence of Request
         At least one, with parts at the same prices. A part that one of them does not offer, because
-        nobody has measured its cores, is offered to none. Hosts load and compute at once.
+        its cores were never measured, is offered to none. Hosts load and compute at once.
     time_limit_s : float
         Limit of each of the solver's runs [s].
 
