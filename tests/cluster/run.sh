@@ -85,7 +85,7 @@ for drive in job["drives"]:
 PYTHON
     done_with "MPI: transforms of host and drives are NumPy's, and the job was metered"
     # A drive that is gone: some objects are left, and a second job does only those.
-    # What was not synced goes with a drive that is killed.
+    # A killed drive loses what was not synced.
     in_drive d1 "rm '$work'/cubes/1d-0000*.dft && sync -f '$work/cubes'"
     cat >waits <<'SCRIPT'
 #!/bin/sh

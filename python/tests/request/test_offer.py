@@ -102,5 +102,5 @@ def test_an_ingest_of_two_hours_a_day_wears_drives_as_its_volume_does() -> None:
     )
     counts = [one["bill"].set_index("what").loc["drive", "count"] for one in (wear, hours)]
     assert counts[0] == -(-30e9 * DAY // 30.72e12)
-    # What is left is the peak: a CM6-R stores no more than its write speed.
+    # The peak still counts: a CM6-R stores no more than its write speed.
     assert counts[1] == max(-(-30e9 * DAY / 12 // 30.72e12), -(-30e9 // 4e9))

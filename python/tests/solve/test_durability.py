@@ -167,7 +167,7 @@ def test_hosts_against_simulated_failures(by_host: bool) -> None:
 @pytest.mark.parametrize("parity", range(1, 7))
 @pytest.mark.parametrize("drives", [8, 24, 400])
 def test_closed_form_within_5_percent(parity: int, drives: int) -> None:
-    # Where repairs are short and drives are rebuilt each at its own pace.
+    # Repairs are short, and each drive is rebuilt at its own rate.
     hours = 6.0
     rates = tuple(n * YEAR_H / hours for n in range(1, parity + 1))
     chain = mttdl_years([Domain(drives, 0.01, rates)], parity)

@@ -15,7 +15,7 @@ def simulated_s(drive: Duties, per_s: float, apart: int, requests: int) -> float
     dice = random.Random(11)
     rate = per_s / (drive.cores - apart)
     clock, free, total = 0.0, 0.0, 0.0
-    # What waits, in the order in which it came: (time, kind).
+    # Waiting requests, in the order of arrival: (time, kind).
     queue: list[tuple[float, int]] = []
     for _ in range(requests):
         clock += dice.expovariate(rate)

@@ -98,7 +98,7 @@ def upgrade(
     question = ask_of(given, ask)
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
     check_parts(chosen, tuple(mine), ())
-    # What is there is on offer, whatever else is.
+    # Parts that are there are always on offer.
     choice = Choice.of(chosen, profile, (*only, *(mine if only else ())), without)
     asked = choice.asked(question)
     request = with_stock(asked.request, mine, share)
