@@ -12,7 +12,7 @@ use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
 use csd_reactor::sleep;
 
 use crate::LIMIT;
-use crate::lives::{Lives, SMALL, keys_of, store as store_in, together};
+use crate::lives::{Lives, keys_of, store as store_in, together};
 use crate::longest_poll::{Lane, MEDIUM_BYTES, WORK_MAX, store};
 
 const PAGE_BYTES: u32 = 1 << 20;
@@ -59,7 +59,8 @@ fn many_page_lists_of_the_same_blocks_make_no_pass_endless() {
 /// Short records that many tasks store at once: one group commit copies them.
 #[test]
 fn a_group_of_short_records_is_copied_in_short_turns() {
-    let mut lives = Lives::new(3, 1, SMALL);
+    // Its segments hold more records than one turn may copy.
+    let mut lives = Lives::new(3, 1, 1 << 30);
     let is_started = Rc::new(Cell::new(false));
     let started = Rc::clone(&is_started);
     let stored = lives.begin(move |core| async move {
