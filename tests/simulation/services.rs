@@ -10,14 +10,16 @@ use std::time::Duration;
 use csd_drive::Resources;
 use csd_drive::drive::Core;
 use csd_drive::peers::{Directory, PeerList};
-use csd_initiator::{Address, Controller, Kv, Options};
+use csd_initiator::{Address, Block, Controller, Kv, Options};
 use csd_kvlog::media::{FaultConfig, Faulty, Media};
 use csd_nvme::feature::{FeatureId, set_features};
 use csd_nvme::kv::Key;
+use csd_nvme::nvm::{self, Extent};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::services::{Order, Setting};
-use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
+use csd_reactor::{Buffer, Class, join, random_u64, sleep, spawn};
 
+use crate::blocks::submit;
 use crate::inside::{Doors, memory, outside};
 use crate::lives::{Lives, NSID, SMALL, content, find, stop, store};
 use crate::workload::{self, Shared, fail};
@@ -293,7 +295,18 @@ fn cleaning_that_fails_is_paused_and_the_drive_serves_on() {
 const PEER: &str = "nqn.2026-11.io.csdstore:d1";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Stores a value as another drive while its commands are paused. Then either a host resumes them,
+/// Writes a block of zeros by a fused Compare and Write; returns whether both halves succeed.
+async fn swap(block: &Block) -> (bool, bool) {
+    let extent = Extent { slba: 0, blocks: 1 };
+    let (mut first, mut second) = (nvm::compare(1, extent), nvm::write(1, extent, false));
+    first.set_flags(first.flags() | 1);
+    second.set_flags(second.flags() | 2);
+    let bytes = vec![0; usize::try_from(block.block_bytes()).unwrap()];
+    let ended = join(submit(block, first, &bytes), submit(block, second, &bytes)).await;
+    (ended.0.is_ok(), ended.1.is_ok())
+}
+
+/// Stores a value and writes a fused pair as another drive while its commands are paused. Then either a host resumes them,
 /// or the drive stops.
 fn store_of_a_peer(then_stops: bool) {
     let line = format!("peer nvme+tcp://10.0.0.9:4420/{PEER}");
@@ -312,16 +325,20 @@ fn store_of_a_peer(then_stops: bool) {
         give(&host, &order(Setting::Pause)).await.expect("paused");
         let options = Options { host_nqn: PEER.to_owned(), ..Options::default() };
         let controller = Controller::connect(&outside(), &options).await.unwrap();
+        let block = Block::open(&controller, 1).unwrap();
         let storing = spawn(Class::Foreground, async move {
             let value = vec![Buffer::from_slice(&[7; 4096])];
             Kv::open(&controller, 3).unwrap().store(&key(1), value, 0).await
         });
+        let swapping = spawn(Class::Foreground, async move { swap(&block).await });
         sleep(2 * SECOND).await;
         assert!(!storing.is_finished(), "commands of other drives are paused");
+        assert!(!swapping.is_finished(), "fused ones too");
         if !then_stops {
             give(&host, &order(Setting::Resume)).await.expect("resumed");
         }
         storing.await.expect("the command is answered with success");
+        assert_eq!(swapping.await, (true, true), "both halves are answered with success");
     });
 }
 

@@ -60,7 +60,7 @@ impl Simulation {
                     drop(spawn(Class::System, accept::accept(listener, shared)));
                 }
                 loop {
-                    looked.borrow_mut()[core.0] = busy().compute_ns;
+                    looked.borrow_mut()[core.0] = busy().all_compute_ns();
                     sleep(Duration::from_millis(1)).await;
                 }
             }

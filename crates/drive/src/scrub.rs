@@ -34,8 +34,7 @@ pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
 pub async fn run(core: &Rc<Core>, bytes_per_s: u64, report: impl Fn(&Damage)) {
     let control = &Control::default();
     control.set_rate(Some(bytes_per_s));
-    let (segments, log) = (&core.shared.segments, core.shared.log());
-    let runner = Runner { name: "scrub", control, gate: &core.gate, segments, log };
+    let runner = Runner { control, gate: &core.gate, segments: &core.shared.segments };
     runner.run(|| Box::new(scrubber(core, report))).await;
 }
 

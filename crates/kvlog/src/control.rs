@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use csd_reactor::{Instant, core_count, now, transfer_time};
 
@@ -32,6 +32,17 @@ pub struct Control {
     // Time at which the next step may begin, ns.
     due_ns: AtomicU64,
     failure: Mutex<Option<String>>,
+    report: Report,
+}
+
+/// Takes the reason of each failure, once its drive has set it.
+#[derive(Default)]
+struct Report(OnceLock<Box<dyn Fn(&str) + Send + Sync>>);
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "Report(set)" } else { "Report(none)" })
+    }
 }
 
 impl Default for Control {
@@ -46,6 +57,7 @@ impl Default for Control {
             share: AtomicU8::new(WHOLE),
             due_ns: AtomicU64::new(0),
             failure: Mutex::default(),
+            report: Report::default(),
         }
     }
 }
@@ -63,11 +75,19 @@ impl Control {
         self.due_ns.store(0, Relaxed);
     }
 
-    /// Pauses the service because a step of it failed.
+    /// Pauses the service because a step of it failed, and reports why.
     pub fn fail(&self, why: String) {
         self.failures.fetch_add(1, Relaxed);
+        if let Some(report) = self.report.0.get() {
+            report(&why);
+        }
         *self.reason() = Some(why);
         self.pause();
+    }
+
+    /// Has the reason of each failure reported; the first call counts.
+    pub fn report_failures(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        let _first = self.report.0.set(Box::new(report));
     }
 
     /// Limits the bytes per second of all cores; `None` for no limit.
@@ -144,6 +164,7 @@ mod tests {
     use std::cell::Cell;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use csd_reactor::sim::{World, WorldConfig};
@@ -208,7 +229,11 @@ mod tests {
             assert!(!control.may_begin());
             control.set_rate(None);
             assert!(control.may_begin());
+            let reported = Arc::new(Mutex::new(Vec::new()));
+            let report = Arc::clone(&reported);
+            control.report_failures(move |why| report.lock().unwrap().push(why.to_owned()));
             control.fail("no".to_owned());
+            assert_eq!(*reported.lock().unwrap(), ["no"]);
             assert!(control.is_paused() && control.failure().as_deref() == Some("no"));
             control.pause();
             assert_eq!(control.failure().as_deref(), Some("no"), "a pause hides no failure");

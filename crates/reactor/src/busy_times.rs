@@ -23,8 +23,9 @@ pub struct BusyTimes {
     pub system_ns: u64,
     /// Time spinning in wait for work, ns; not busy.
     pub spin_ns: u64,
-    /// CPU time of the core's compute threads, ns.
-    pub compute_ns: u64,
+    /// CPU time of the core's compute threads by the class of the job, in the order of [`Class`],
+    /// ns.
+    pub compute_ns: [u64; Class::COUNT],
     /// Number of task polls.
     pub polls: u64,
     /// Number of turns of the loop.
@@ -46,12 +47,20 @@ impl BusyTimes {
             service_ns: self.service_ns.saturating_sub(earlier.service_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             spin_ns: self.spin_ns.saturating_sub(earlier.spin_ns),
-            compute_ns: self.compute_ns.saturating_sub(earlier.compute_ns),
+            compute_ns: std::array::from_fn(|class| {
+                self.compute_ns[class].saturating_sub(earlier.compute_ns[class])
+            }),
             polls: self.polls.saturating_sub(earlier.polls),
             turns: self.turns.saturating_sub(earlier.turns),
             sleeps: self.sleeps.saturating_sub(earlier.sleeps),
             compute_boosts: self.compute_boosts.saturating_sub(earlier.compute_boosts),
         }
+    }
+
+    /// Returns the CPU time of the core's compute threads over all classes, ns.
+    #[must_use]
+    pub fn all_compute_ns(&self) -> u64 {
+        self.compute_ns.iter().sum()
     }
 
     /// Returns the busy time of the core's own thread over all classes, ns.

@@ -16,3 +16,8 @@ pub enum Class {
     /// Upkeep: accepting, keep-alive, the core's own main future.
     System,
 }
+
+impl Class {
+    /// Number of classes.
+    pub const COUNT: usize = 5;
+}

@@ -334,6 +334,7 @@ async fn compute_aborts_and_survives_a_panic(_core: CoreId) {
     let endless = compute(Class::Execution, Sum::to(u64::MAX, &dropped));
     sleep(Duration::from_millis(5)).await;
     assert_eq!(dropped.load(SeqCst), 0);
+    assert_eq!(busy().all_compute_ns(), busy().compute_ns[Class::Execution as usize]);
     drop(endless);
     let failed = compute_fn(Class::Foreground, 0, || panic!("on purpose")).await;
     assert_eq!(failed, Err::<(), _>(ComputeFailed::Panicked));
@@ -351,9 +352,10 @@ async fn compute_leaves_the_core_free(_core: CoreId) {
         sleep(Duration::from_micros(200)).await;
     }
     // It runs when nobody else wants the CPU: on a busy machine, at last.
-    while busy().compute_ns == 0 {
+    while busy().compute_ns[Class::Execution as usize] == 0 {
         sleep(Duration::from_millis(5)).await;
     }
+    assert_eq!(busy().all_compute_ns(), busy().compute_ns[Class::Execution as usize]);
     drop(endless);
 }
 

@@ -166,7 +166,7 @@ async fn host<W: Work>(work: &Rc<W>) -> Result<(), Error> {
         return Err(error);
     }
     let spent = busy().since(&before);
-    let busy_s = seconds(spent.busy_ns() + spent.compute_ns);
+    let busy_s = seconds(spent.busy_ns() + spent.all_compute_ns());
     let who = format!("host core {}", csd_reactor::core_id());
     work.common().ledger.add(Share { who, elements, busy_s }, true);
     Ok(())

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_nvme::status::Status;
+use csd_nvme::vendor::services::CLASSES;
 use csd_reactor::{
     BusyTimes, Class, CoreId, JoinHandle, Listener, Stream, busy, call, core_count, core_local,
     sleep, spawn, timeout,
@@ -157,7 +158,7 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
         page,
         name,
         "counter",
-        "Time of a core by class; spin is not busy, lane is its compute threads.",
+        "Time of a core by class; spin is not busy, lane is the old name of its compute threads.",
     );
     for (core, times) in times.iter().enumerate() {
         for (class, ns) in [
@@ -167,8 +168,16 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
             ("service", times.service_ns),
             ("system", times.system_ns),
             ("spin", times.spin_ns),
-            ("lane", times.compute_ns),
+            ("lane", times.all_compute_ns()),
         ] {
+            let seconds = seconds(ns);
+            let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
+        }
+    }
+    let name = "csd_core_compute_seconds_total";
+    head(page, name, "counter", "CPU time of a core's compute threads by the class of the job.");
+    for (core, times) in times.iter().enumerate() {
+        for (class, ns) in CLASSES.iter().zip(times.compute_ns) {
             let seconds = seconds(ns);
             let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
         }

@@ -20,6 +20,7 @@ use csd_kvlog::service::Service;
 use csd_reactor::{Class, CoreId, core_count, core_local, post, spawn};
 
 use crate::drive::{Core, Shared};
+use crate::log::Level;
 use crate::scrub;
 use runner::Runner;
 
@@ -85,6 +86,7 @@ pub(crate) fn rows(shared: &Shared) -> impl Iterator<Item = &'static Row> {
 
 /// Starts the services on every core. The drive has started: they ask other cores.
 pub(crate) fn start(shared: &Arc<Shared>) {
+    rows(shared).for_each(|row| log_failures(row, shared));
     for core in 0..core_count() {
         let shared = Arc::clone(shared);
         // A core that is gone has nothing to do.
@@ -95,17 +97,25 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                 let (shared, core) = (Arc::clone(&shared), Rc::clone(&core));
                 drop(spawn(row.class, async move {
                     let runner = Runner {
-                        name: row.name,
                         control: (row.control)(&shared),
                         gate: &core.gate,
                         segments: &shared.segments,
-                        log: shared.log(),
                     };
                     runner.run(|| begin(&core)).await;
                 }));
             }
         });
     }
+}
+
+/// Has the failures of a service logged.
+fn log_failures(row: &'static Row, shared: &Arc<Shared>) {
+    let drive = Arc::downgrade(shared);
+    (row.control)(shared).report_failures(move |why| {
+        let Some(shared) = drive.upgrade() else { return };
+        let fields = [("service", row.name.to_owned()), ("reason", why.to_owned())];
+        shared.log().write_rated(Level::Error, "a service failed and is paused", &fields);
+    });
 }
 
 #[cfg(test)]

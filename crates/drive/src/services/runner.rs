@@ -6,20 +6,15 @@ use csd_kvlog::service::{Service, Step};
 use csd_reactor::{now, yield_now};
 
 use super::gate::Gate;
-use crate::log::{Level, Log};
 
 /// Runs a service on a core.
 pub(crate) struct Runner<'a> {
-    /// Name of the service.
-    pub(crate) name: &'static str,
-    /// Its settings and counts.
+    /// Settings and counts of the service.
     pub(crate) control: &'a Control,
     /// Gate at which it waits until it may begin a step.
     pub(crate) gate: &'a Gate,
     /// The log, which says when the drive stops.
     pub(crate) segments: &'a Segments,
-    /// Takes the reason of a failure.
-    pub(crate) log: &'a Log,
 }
 
 impl Runner<'_> {
@@ -40,11 +35,7 @@ impl Runner<'_> {
                     yield_now().await;
                 }
                 Step::Idle => service.wait().await,
-                Step::Failed(why) => {
-                    let fields = [("service", self.name.to_owned()), ("reason", why.clone())];
-                    self.control.fail(why);
-                    self.log.write_rated(Level::Error, "a service failed and is paused", &fields);
-                }
+                Step::Failed(why) => self.control.fail(why),
             }
         }
     }
@@ -133,8 +124,7 @@ mod tests {
                 async move {
                     spawn(Class::Service, async move {
                         let (control, gate, segments) = (&*control, &*gate, &*segments);
-                        let log = &Log::default();
-                        let runner = Runner { name: "thrice", control, gate, segments, log };
+                        let runner = Runner { control, gate, segments };
                         runner.run(|| Box::new(Thrice(service))).await;
                         is_over.set(true);
                     })

@@ -55,8 +55,8 @@ impl JobQueue {
 pub(crate) struct ComputeLoad {
     /// True while they have work.
     pub(crate) works: bool,
-    /// CPU time they have used, ns.
-    pub(crate) cpu_ns: u64,
+    /// CPU time they have used by the class of the job, ns.
+    pub(crate) cpu_ns: [u64; Class::COUNT],
     /// Number of times one got normal priority because it starved.
     pub(crate) boosts: u64,
 }

@@ -47,7 +47,7 @@ struct Common {
     /// Condition of each thread: low or only one, normal; indexed by [`State::boosted`].
     changed: [Condvar; 2],
     busy: AtomicBool,
-    cpu_ns: AtomicU64,
+    cpu_ns: [AtomicU64; Class::COUNT],
     /// Thread id of the low-priority thread; 0 before it runs.
     low_id: AtomicU64,
 }
@@ -72,7 +72,7 @@ impl Common {
                 continue;
             };
             drop(state);
-            let unfinished = self.step(job);
+            let unfinished = self.step(class, job);
             state = self.lock();
             let Some(job) = unfinished else {
                 state.end_job();
@@ -87,7 +87,7 @@ impl Common {
     }
 
     /// Does one step of a job; returns the job if there is more to do.
-    fn step(&self, mut job: Box<dyn ErasedJob>) -> Option<Box<dyn ErasedJob>> {
+    fn step(&self, class: Class, mut job: Box<dyn ErasedJob>) -> Option<Box<dyn ErasedJob>> {
         if job.is_abandoned() {
             drop_quietly(job);
             return None;
@@ -95,7 +95,7 @@ impl Common {
         let before_ns = thread::thread_cpu_ns();
         let stepped = job.step();
         let spent_ns = thread::thread_cpu_ns() - before_ns;
-        self.cpu_ns.fetch_add(spent_ns, Relaxed);
+        self.cpu_ns[class as usize].fetch_add(spent_ns, Relaxed);
         job.ran(spent_ns);
         if stepped.more {
             return Some(job);
@@ -164,7 +164,9 @@ impl ComputeThreads {
         let all = [&self.jobs, &self.long, &self.system];
         ComputeLoad {
             works: all.iter().any(|worker| worker.works()),
-            cpu_ns: all.iter().map(|worker| worker.cpu_ns()).sum(),
+            cpu_ns: std::array::from_fn(|class| {
+                all.iter().map(|worker| worker.common.cpu_ns[class].load(Relaxed)).sum()
+            }),
             boosts: all.iter().map(|worker| worker.boosts.get()).sum(),
         }
     }
@@ -308,10 +310,6 @@ impl Worker {
 
     fn works(&self) -> bool {
         self.common.busy.load(Relaxed)
-    }
-
-    fn cpu_ns(&self) -> u64 {
-        self.common.cpu_ns.load(Relaxed)
     }
 }
 

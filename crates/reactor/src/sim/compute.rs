@@ -44,7 +44,7 @@ impl State {
         let now_ns = self.now_ns;
         let mut loop_ns = 0;
         if let Some(sim) = self.core_mut(at) {
-            sim.compute_ns += cost_ns;
+            sim.compute_ns[class as usize] += cost_ns;
             // What the loop took already, and has not spent yet, comes first.
             loop_ns = sim.loop_ns - sim.busy_until_ns.saturating_sub(now_ns);
         }

@@ -103,7 +103,7 @@ pub(crate) struct SimCore {
     pub(super) loop_ns: u64,
     pub(super) compute: JobQueue,
     pub(crate) compute_running: bool,
-    pub(crate) compute_ns: u64,
+    pub(crate) compute_ns: [u64; Class::COUNT],
 }
 
 /// State of a crashed machine, which the caller drops.

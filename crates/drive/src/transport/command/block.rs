@@ -1,7 +1,7 @@
 //! Commands of the NVM command set: data between the wire and the block namespace.
 //!
 //! It does not know where a block lies. Invariants: an extent is checked before any of its data
-//! moves; both halves of a fused pair are answered, the first one first.
+//! moves; a fused pair has one outcome for each half.
 
 use csd_nvme::nvm::{self, Command, Extent};
 use csd_nvme::status::Status;
@@ -135,16 +135,10 @@ async fn extent_payload(request: &mut Request, extent: Extent) -> Result<Payload
     request.payload(u32::try_from(bytes).expect("within the transfer limit")).await
 }
 
-/// Runs a fused pair, and answers both halves.
-pub(in super::super) async fn run_pair(mut first: Request, mut second: Request) {
-    let (one, two) = pair(&mut first, &mut second).await;
-    first.answer(one.map(|()| Done::Result(0)));
-    second.answer(two.map(|()| Done::Result(0)));
-}
-
 type Ended = Result<(), Status>;
 
-async fn pair(first: &mut Request, second: &mut Request) -> (Ended, Ended) {
+/// Runs a fused pair; returns the outcome of both halves.
+pub(super) async fn pair(first: &mut Request, second: &mut Request) -> (Ended, Ended) {
     let core = first.core.clone();
     let failed = Status::ABORTED_FAILED_FUSED;
     let (extent, fua) = match nvm::compare_and_write(&first.sqe, &second.sqe) {

@@ -26,17 +26,13 @@ use crate::controller::CoreCounters;
 use crate::drive::Core;
 
 pub(super) use admin::run as run_admin;
-pub(super) use block::run_pair;
 
 /// Runs a command of an I/O queue.
 pub(super) async fn run_io(mut request: Request) {
     if request.sqe.opcode() == Admin::FABRICS.0 {
         return fabrics::run_io(request);
     }
-    let began = match request.link.is_of_peer() {
-        true => Some(begin_of_peer(&request).await),
-        false => None,
-    };
+    let began = begin_of_peer(&request).await;
     let is_compute = request.sqe.nsid() == NSID_COMPUTE;
     let opcode = Cp(request.sqe.opcode());
     if !is_compute {
@@ -48,19 +44,35 @@ pub(super) async fn run_io(mut request: Request) {
         return tunnel::run(request).await;
     }
     let ended = run(&mut request).await;
-    if let Some(began) = began {
-        let bytes = request.sqe.sgl().length();
-        request.core.shared.services.peers.worked(bytes.into(), began);
-    }
+    end_of_peer(&[&request], began);
     request.answer(ended);
 }
 
-/// Waits until a command of another drive may begin; returns the time.
-async fn begin_of_peer(request: &Request) -> Instant {
+/// Runs a fused pair, and answers both halves, the first one first.
+pub(super) async fn run_pair(mut first: Request, mut second: Request) {
+    let began = begin_of_peer(&first).await;
+    let (one, two) = block::pair(&mut first, &mut second).await;
+    end_of_peer(&[&first, &second], began);
+    first.answer(one.map(|()| Done::Result(0)));
+    second.answer(two.map(|()| Done::Result(0)));
+}
+
+/// Waits until a command of another drive may begin; returns the time. Those of hosts do not wait.
+async fn begin_of_peer(request: &Request) -> Option<Instant> {
     let (core, link) = (&request.core, &request.link);
+    if !link.is_of_peer() {
+        return None;
+    }
     // A drive that stops answers it.
     let _stops = link.host.there(core.gate.passes(&core.shared.services.peers)).await;
-    now()
+    Some(now())
+}
+
+/// Counts the requests of one command of another drive that began then.
+fn end_of_peer(requests: &[&Request], began: Option<Instant>) {
+    let Some(began) = began else { return };
+    let bytes = requests.iter().map(|request| u64::from(request.sqe.sgl().length())).sum();
+    requests[0].core.shared.services.peers.worked(bytes, began);
 }
 
 async fn run(request: &mut Request) -> Result<Done, Status> {
