@@ -306,8 +306,8 @@ async fn swap(block: &Block) -> (bool, bool) {
     (ended.0.is_ok(), ended.1.is_ok())
 }
 
-/// Stores a value and writes a fused pair as another drive while its commands are paused. Then either a host resumes them,
-/// or the drive stops.
+/// Stores a value and writes a fused pair as another drive while its commands are paused. Then
+/// either a host resumes them, or the drive stops.
 fn store_of_a_peer(then_stops: bool) {
     let line = format!("peer nvme+tcp://10.0.0.9:4420/{PEER}");
     let peers = Some(Directory::fixed(PeerList::parse(&line).unwrap()));

@@ -108,31 +108,37 @@ fn a_scrub_gives_no_epoch_of_damaged_claims_to_another_writer() {
     assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
 }
 
-/// Two writers were cut off with half of the claims of an epoch each, of which one rots: either
-/// may have won, and no drive can tell. A user decides.
-#[test]
-fn an_epoch_whose_winner_a_damaged_claim_hides_is_passed_if_a_user_says_so() {
+/// The claims of an epoch by drive: their writers, 0 for one that is damaged.
+type Votes = [Option<u8>; 6];
+
+/// Sees that nobody can change a name whose next epoch has these claims until a user says so, that
+/// the message tells how, and that everything works afterwards.
+fn pass_epoch_of(votes: Votes) {
     let lane = with_object();
-    ask(&lane, 0, async |array| {
+    ask(&lane, 0, async move |array| {
         let entry = object::lookup(&array, &name_of(0)).await.expect("it is there");
         let claim = claim_key(&entry.name, entry.epoch + 1);
         let of =
             |writer: u8| Entry { epoch: entry.epoch + 1, writer: [writer; 16], ..entry.clone() };
-        let values = [1, 1, 1, 2, 2].map(|writer| of(writer).encode());
-        for (drive, value) in array.voters().iter().zip(values.into_iter().chain([vec![7; 40]])) {
+        for (drive, vote) in array.voters().iter().zip(votes) {
+            let Some(writer) = vote else { continue };
+            let value = if writer == 0 { vec![7; 40] } else { of(writer).encode() };
             let stored = drive.objects.store(&claim, vec![Buffer::from_slice(&value)], 0).await;
             stored.expect("stores");
         }
+        let bad = (0..).zip(votes).filter(|(_, vote)| *vote == Some(0));
+        let bad: Vec<String> = bad.map(|(drive, _)| format!("d{drive}")).collect();
         for _ in 0..2 {
             let removed = object::remove(&array, &entry.name).await;
             assert!(
                 matches!(&removed, Err(Error::Name(NameError::DamagedClaims { drives, .. }))
-                    if *drives == ["d5"]),
+                    if *drives == bad),
                 "{removed:?}"
             );
         }
         let found = scrub::names(&array, &[], true).await.expect("reads");
-        assert!(found.trouble.iter().any(|why| why.contains("--accept-name")), "{found:?}");
+        assert!(found.trouble.iter().all(|why| why.contains("--accept-name")), "{found:?}");
+        assert!(!found.trouble.is_empty());
         assert_eq!(object::lookup(&array, &entry.name).await.expect("is read"), entry);
         let accepted = accept(&array, &key(&entry.name), &entry.name).await.expect("accepts");
         assert!(accepted.epoch > entry.epoch + 1);
@@ -146,4 +152,19 @@ fn an_epoch_whose_winner_a_damaged_claim_hides_is_passed_if_a_user_says_so() {
         object::remove(&array, &entry.name).await.expect("removes");
     });
     assert!(epochs_are_won_once(&lane), "two writers have won one epoch");
+}
+
+/// Two writers were cut off with half of the claims of an epoch each, of which one rots: either
+/// may have won, and no drive can tell. A user decides.
+#[test]
+fn an_epoch_whose_winner_a_damaged_claim_hides_is_passed_if_a_user_says_so() {
+    pass_epoch_of([Some(1), Some(1), Some(1), Some(2), Some(2), Some(0)]);
+}
+
+/// Half of the claims of an epoch or more are damaged: no writer can win it any more.
+#[test]
+fn an_epoch_that_damage_keeps_everybody_from_winning_is_passed_if_a_user_says_so() {
+    pass_epoch_of([Some(0), Some(0), Some(1), Some(0), Some(1), None]);
+    pass_epoch_of([None, Some(0), None, Some(0), None, Some(0)]);
+    pass_epoch_of([Some(0); 6]);
 }

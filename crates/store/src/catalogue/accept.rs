@@ -23,35 +23,39 @@ use crate::error::{Error, NameError};
 /// of a name that all copies on all drives could have lost.
 const LEAP: u64 = 1 << 20;
 
-/// Reads all copies of a name, before it is accepted or dropped.
+/// Reads all copies of a name, before it is accepted or dropped. Returns also the epoch that
+/// damaged claims keep from being decided, if there is one.
 ///
 /// # Errors
 /// If a drive is down, has no vote or fails; [`Error::Input`] if enough copies are sound, and no
 /// damaged claim keeps the name from being changed.
-async fn look(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
+async fn look(array: &Array, key: &Key, name: &str) -> Result<(Found, Option<u64>), Error> {
     array.require(array.size())?;
     let (found, failed) = super::look(array, key).await;
     if let Some(error) = failed {
         return Err(error);
     }
-    if found.is_enough(array) && !is_undecidable(array, key, name).await? {
+    if !found.is_enough(array) {
+        return Ok((found, None));
+    }
+    let Some(epoch) = undecidable(array, key, name).await? else {
         let why = match found.damaged.is_empty() {
             true => "its copies are sound: there is nothing to accept or to drop",
             false => "enough of its copies are sound: `csd repair` mends the others",
         };
         return Err(Error::Input { name: name.to_owned(), why: why.to_owned() });
-    }
-    Ok(found)
+    };
+    Ok((found, Some(epoch)))
 }
 
-/// Returns true if no writer can change the name because of damaged claims.
-async fn is_undecidable(array: &Array, key: &Key, name: &str) -> Result<bool, Error> {
+/// Returns the epoch that keeps every writer from changing the name because claims are damaged.
+async fn undecidable(array: &Array, key: &Key, name: &str) -> Result<Option<u64>, Error> {
     if super::key(name) != *key {
-        return Ok(false);
+        return Ok(None);
     }
-    let ground = super::settle(array, name).await?;
-    let claims = Claims::read(array, name, ground.epoch).await?;
-    Ok(claims.hidden_by_damage(array, name).is_some())
+    let epoch = super::settle(array, name).await?.epoch;
+    let claims = Claims::read(array, name, epoch).await?;
+    Ok(claims.hidden_by_damage(array, name).map(|_| epoch))
 }
 
 /// Accepts the highest copy of a name that can be read; returns the entry.
@@ -60,7 +64,7 @@ async fn is_undecidable(array: &Array, key: &Key, name: &str) -> Result<bool, Er
 /// As [`write_over`]; [`Error::Input`] if enough copies are sound, or none can be read that may
 /// stand for the name.
 pub async fn accept(array: &Array, key: &Key, name: &str) -> Result<Entry, Error> {
-    let found = look(array, key, name).await?;
+    let (found, hidden) = look(array, key, name).await?;
     let best = found.readable().max_by_key(|entry| (entry.epoch, entry.state == State::Sealed));
     // A staged entry never follows a sealed one, which may be what was lost.
     let best = best.filter(|entry| entry.state != State::Staged).cloned();
@@ -68,7 +72,7 @@ pub async fn accept(array: &Array, key: &Key, name: &str) -> Result<Entry, Error
         let why = "no copy of it can be accepted: `csd rm --damaged` drops the name".to_owned();
         return Err(Error::Input { name: name.to_owned(), why });
     };
-    write(array, key, best, &found).await
+    write(array, key, best, (&found, hidden)).await
 }
 
 /// Writes a tombstone over a name of which too few copies are sound. `tombstone` makes it from the
@@ -83,15 +87,21 @@ pub async fn write_over(
     name: &str,
     tombstone: impl FnOnce(Option<&Entry>) -> Entry,
 ) -> Result<Vec<Entry>, Error> {
-    let found = look(array, key, name).await?;
+    let (found, hidden) = look(array, key, name).await?;
     let best = found.readable().max_by_key(|entry| entry.epoch);
     let entry = tombstone(best);
-    write(array, key, entry, &found).await?;
+    write(array, key, entry, (&found, hidden)).await?;
     Ok(found.readable().cloned().collect())
 }
 
-/// Writes `entry` on every drive, above everything that `found` tells.
-async fn write(array: &Array, key: &Key, mut entry: Entry, found: &Found) -> Result<Entry, Error> {
+/// Writes `entry` on every drive, above everything that `found` tells, and deletes the claims up to
+/// the `hidden` epoch, which no drive may be able to name.
+async fn write(
+    array: &Array,
+    key: &Key,
+    mut entry: Entry,
+    (found, hidden): (&Found, Option<u64>),
+) -> Result<Entry, Error> {
     let epochs = found.readable().map(|entry| entry.epoch);
     let versions = found.damaged.iter().map(|copy| copy.version);
     let highest = epochs.chain(versions).max().unwrap_or(0);
@@ -114,6 +124,9 @@ async fn write(array: &Array, key: &Key, mut entry: Entry, found: &Found) -> Res
         }
     }
     claim::release(array, &entry.name, entry.epoch..=entry.epoch).await;
+    if let Some(hidden) = hidden {
+        claim::release(array, &entry.name, highest + 1..=hidden).await;
+    }
     Ok(entry)
 }
 
@@ -141,7 +154,7 @@ pub async fn damaged_entries(array: &Array) -> Result<Vec<(Entry, Vec<DriveIndex
 /// # Errors
 /// As [`write_over`]; [`Error::Input`] if a copy tells the name.
 pub async fn forget(array: &Array, key: &Key) -> Result<(), Error> {
-    let found = look(array, key, &super::key_in_words(key)).await?;
+    let (found, _) = look(array, key, &super::key_in_words(key)).await?;
     if let Some(name) = found.name() {
         let why = "this is the name that stands under that key".to_owned();
         return Err(Error::Input { name: name.to_owned(), why });

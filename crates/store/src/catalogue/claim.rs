@@ -67,10 +67,10 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Reads the claims of every drive that is up.
+    /// Reads the claims of every drive that is up. A drive whose claim is damaged has answered, too.
     ///
     /// # Errors
-    /// As [`super::read`].
+    /// As [`super::read`], if no majority answers.
     pub(super) async fn read(array: &Array, name: &str, epoch: u64) -> Result<Self, Error> {
         let key = claim_key(name, epoch);
         let (mut held, mut damaged, mut failed) = (Vec::new(), Vec::new(), None);
@@ -78,16 +78,12 @@ impl Claims {
         for answer in answers {
             match answer.await {
                 (drive, Ok(claim)) => held.push((drive.index, claim)),
-                (drive, Err(error)) => {
-                    if matches!(error, Error::Drive(DriveError::Corrupt { .. })) {
-                        damaged.push(drive.index);
-                    }
-                    failed = Some(error);
-                }
+                (drive, Err(Error::Drive(DriveError::Corrupt { .. }))) => damaged.push(drive.index),
+                (_, Err(error)) => failed = Some(error),
             }
         }
         match failed {
-            Some(error) if held.len() < array.quorum().majority() => Err(error),
+            Some(error) if held.len() + damaged.len() < array.quorum().majority() => Err(error),
             _ => Ok(Self { held, damaged, drives: array.size() }),
         }
     }
@@ -118,13 +114,17 @@ impl Claims {
         own.map(|(index, _)| *index).collect()
     }
 
-    /// Returns the error of a name whose writers every drive has a claim of, so that only the
-    /// damaged ones could tell which of them has won; `None` if there is no such claim.
+    /// Returns the error of a name that no writer can change: all drives have answered, and only
+    /// damaged claims could tell who has won the epoch, or so many are damaged that no writer can
+    /// win it any more. `None` if there is no such claim.
     pub(super) fn hidden_by_damage(&self, array: &Array, name: &str) -> Option<Error> {
         let answered = self.held.len() + self.damaged.len();
-        let is_hidden = !self.damaged.is_empty()
-            && answered == self.drives
-            && matches!(self.standing(), Standing::Open);
+        let is_stuck = match self.standing() {
+            Standing::Open => true,
+            Standing::Free => self.drives - self.damaged.len() <= self.drives / 2,
+            Standing::Won(_) | Standing::Dead => false,
+        };
+        let is_hidden = !self.damaged.is_empty() && answered == self.drives && is_stuck;
         let of = |drive: &DriveIndex| array.slots()[*drive].name.clone();
         let drives = || self.damaged.iter().map(of).collect();
         is_hidden.then(|| {

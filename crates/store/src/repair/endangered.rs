@@ -11,8 +11,11 @@ use super::subject::Subject;
 use super::{Limits, check_all, checks_of};
 use crate::array::{Array, DriveIndex};
 use crate::catalogue::Entry;
+use crate::error::{Error, NameError};
+use crate::object;
 
-/// Returns the names of objects of which bytes would be lost without the drive with this index.
+/// Returns the names of objects of which bytes would be lost without the drive with this index. One
+/// that was removed meanwhile loses none, and one that was put again is looked at as it is then.
 /// Objects that have lost bytes already are among them only if the drive holds a part of them.
 pub async fn endangered(
     array: &Array,
@@ -23,19 +26,40 @@ pub async fn endangered(
     let fleet = Rc::new(Fleet::new(array, limits.bytes_per_s));
     fleet.leave_out(index);
     let mut names = Vec::new();
-    for entry in entries {
-        let is_at_risk = match &entry.protection {
-            Some(protection) if entry.protected().is_some() => {
-                protection.group.contains(&index) && is_at_risk(array, &fleet, entry, limits).await
+    for listed in entries {
+        let mut entry = listed.clone();
+        while needs(array, &fleet, &entry, index, limits).await {
+            match object::lookup(array, &entry.name).await {
+                Err(Error::Name(NameError::Missing { .. })) => break,
+                Ok(now) if now.ids() != entry.ids() => entry = now,
+                // As it was looked at, or nobody can say.
+                Ok(_) | Err(_) => {
+                    names.push(entry.name);
+                    break;
+                }
             }
-            _ => {
-                let member = entry.members.iter().position(|drive| *drive == index);
-                member.is_some_and(|member| entry.layout().count(member) > 0)
-            }
-        };
-        names.extend(is_at_risk.then(|| entry.name.clone()));
+        }
     }
     names
+}
+
+/// Returns true if bytes of an object, as its entry describes it, would be lost without the drive.
+async fn needs(
+    array: &Array,
+    fleet: &Rc<Fleet>,
+    entry: &Entry,
+    index: DriveIndex,
+    limits: &Limits,
+) -> bool {
+    match &entry.protection {
+        Some(protection) if entry.protected().is_some() => {
+            protection.group.contains(&index) && is_at_risk(array, fleet, entry, limits).await
+        }
+        _ => {
+            let member = entry.members.iter().position(|drive| *drive == index);
+            member.is_some_and(|member| entry.layout().count(member) > 0)
+        }
+    }
 }
 
 /// Returns true if the drives of the fleet cannot give back all bytes of a protected object.

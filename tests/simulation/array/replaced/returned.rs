@@ -124,3 +124,27 @@ fn pieces_that_are_listed_as_missing_and_are_back_repair_others() {
     println!("array, a lost medium is back: {count} seeds, {all:?}");
     assert!(count < 50 || all.listed.min(all.flips) > count, "{all:?}");
 }
+
+/// Lists that are older than the objects, as those of a command that others overtake.
+#[test]
+fn an_object_that_is_removed_or_put_again_meanwhile_is_in_no_danger() {
+    let lane = Lane::new(1, GUARDED);
+    lane.start_drives();
+    ask(&lane, 0, async |array| {
+        for object in 0..OBJECTS {
+            put(&array, object).await;
+        }
+        let listed = object::list(&array).await.expect("lists").sealed;
+        assert_eq!(listed.len() as u64, OBJECTS);
+        for object in 0..OBJECTS {
+            object::remove(&array, &name_of(object)).await.expect("removes");
+        }
+        put(&array, 0).await;
+        for drive in 0..DRIVES {
+            let limits = no_limits(repair::On::default());
+            let place = DriveIndex::new(drive);
+            let named = repair::endangered(&array, &listed, place, &limits).await;
+            assert_eq!(named, Vec::<String>::new(), "without drive {drive}");
+        }
+    });
+}
