@@ -312,3 +312,35 @@ def test_the_whole_catalogue_and_eight_workloads_need_five_small_trees(
     # The largest tree has some 50 nodes, and each program some 300 variables.
     assert all(answer.nodes < 500 for answer in answers), [one.nodes for one in answers]
     assert all(len(answer.values) < 600 for answer in answers)
+
+
+def test_clients_reach_every_host_over_a_card_and_a_port() -> None:
+    _, tables = plan("--store", "100TB", "--serve", "60GB/s", "--write", "2GB/s")
+    bill = {row["what"]: row["count"] for row in tables["What to buy"]}
+    assert bill["network card"] == bill["host"] >= 3, "a card of 200 Gb/s carries 24.7 GB/s"
+    assert bill["switch"] == 1
+    topology = tables["What is in which host"]
+    cards = [row for row in topology if row["what"] == "network card"]
+    assert sum(row["count"] for row in cards) == len(cards)
+    for row in cards:
+        assert row["returned_Bps"] + row["written_Bps"] <= 25e9 * 0.99
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bought"),
+    [
+        (workloads("count=10GB/s"), False),
+        ([*workloads("count=10GB/s"), "--network"], True),
+        (["--store", "10TB", "--write", "1GB/s"], True),
+        (["--store", "10TB", "--write", "1GB/s", "--no-network"], False),
+    ],
+)
+def test_a_network_is_bought_where_clients_need_it(arguments: list[str], bought: bool) -> None:
+    _, tables = plan(*arguments)
+    assert any(row["what"] == "network card" for row in tables["What to buy"]) == bought
+
+
+def test_a_workload_is_not_named_as_what_clients_read() -> None:
+    result = run("plan", "--serve", "1GB/s", "--workload", "served to clients=1GB/s")
+    assert result.exit_code == 2
+    assert "expected another name" in result.stderr

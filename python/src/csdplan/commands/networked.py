@@ -10,8 +10,8 @@ from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, load_catalogue
 from csdplan.hardware import Part as Product
-from csdplan.model.wire import CoreTime
 from csdplan.options import CatalogueOption, Option, PricesOption, documented, paths_of
+from csdplan.request.front import core_time
 from csdplan.result import network as sheets
 from csdplan.result.sourced import Sourced, numbers
 from csdplan.solve.fabric import behind, front_end, stations
@@ -79,8 +79,7 @@ def network(
         _part(found, "switch", switch, ("switch",), "ports"),
     )
     measured = published.read("network.toml")
-    small, long = _points(measured)
-    core = CoreTime.through(small, long)
+    core = core_time()
     blocks = [
         behind(
             length,
@@ -134,16 +133,6 @@ def _lengths(texts: Sequence[str]) -> list[int]:
             raise ModelError("block", text, f"a whole number of bytes from {_LEAST} to 16 MiB")
         found.append(int(size))
     return found
-
-
-def _points(measured: dict[str, Any]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return bytes and seconds of a core for short and for long reads in a deep queue."""
-    deep = sorted(
-        (float(one["block"]), one["cpu_us"] / 1e6)
-        for one in measured["point"]
-        if one["op"] == "read" and one["depth"] > 1
-    )
-    return deep[0], deep[-1]
 
 
 def _part(

@@ -84,6 +84,17 @@ def plan(
             metavar="SIZE",
         ),
     ] = None,
+    serve: Annotated[
+        str | float | None, Option("Data that clients read, such as 10GB/s.", metavar="RATE")
+    ] = None,
+    network: Annotated[
+        bool | None,
+        Option(
+            "Buy each host a card and a port of a switch for clients, or do not. "
+            "Default: if clients write, read or get results.",
+            flag="--network/--no-network",
+        ),
+    ] = None,
     filesystem: Annotated[
         str | float | None, Option("Share of the file system. Default: 2%.", metavar="SHARE")
     ] = None,
@@ -167,6 +178,8 @@ def plan(
         "power": power,
         "write": write,
         "write_daily": write_daily,
+        "serve": serve,
+        "network": network,
         "filesystem": filesystem,
         "spare": spare,
         "compression": compression,
@@ -227,7 +240,11 @@ def plan(
             "Prices of this bill", {name: [one] for name, one in paid.items()}, date.today()
         ),
     }
-    for name, needed in (("work", question.works), ("lists", weighed), ("enters", best.enters_usd)):
+    for name, needed in (
+        ("work", question.works or question.serve_Bps),
+        ("lists", weighed),
+        ("enters", best.enters_usd),
+    ):
         if not needed:
             del sheets[name]
     return Tables(sheets, warnings, facts={"verdict": best.verdict.value, "answer": answer})

@@ -22,6 +22,8 @@ from csdplan.units import quantity
 SPREAD = 0.05
 #: CPU that a core is of, unless a workload says otherwise: the host of the shipped profiles.
 UNIT_CPU = "epyc-7352"
+#: Name of what clients read, among the workloads.
+SERVED = "served to clients"
 _PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
 #: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.
 _BLOCKS_MAX = 256
@@ -81,6 +83,11 @@ class Ask:
         Client data written per second at peak.
     daily_bytes : float or None
         Client data written in a day; None: the peak, all day.
+    serve_Bps : float
+        Data that clients read per second.
+    network : bool or None
+        Whether hosts get cards and ports of switches for clients; None: if clients write, read or
+        get results.
     filesystem, spare, growth : float
         Shares [1]: of the file system, of flash kept free, of growth for each year.
     compression : float
@@ -101,6 +108,8 @@ class Ask:
     works: tuple[Work, ...] = ()
     write_Bps: float = 0.0
     daily_bytes: float | None = None
+    serve_Bps: float = 0.0
+    network: bool | None = None
     filesystem: float = 0.02
     spare: float = 0.0
     growth: float = 0.0
@@ -112,6 +121,14 @@ class Ask:
     years: float = 5.0
     hosts_max: int = 64
     overlap: Overlap = Overlap.PIPELINED
+
+    @property
+    def has_clients(self) -> bool:
+        """Return whether hosts get cards and ports of switches for clients."""
+        if self.network is not None:
+            return self.network
+        returned = any(work.returns for work in self.works)
+        return bool(self.write_Bps or self.serve_Bps) or returned
 
     @property
     def grown(self) -> float:
@@ -241,6 +258,8 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
         works=works,
         write_Bps=write_Bps,
         daily_bytes=daily_bytes,
+        serve_Bps=reader.amount("serve", "Bps") or 0.0,
+        network=reader.truth("network", default=False) if "network" in values else None,
         filesystem=reader.share("filesystem", 0.02),
         spare=reader.share("spare", 0.0),
         growth=reader.amount("growth", "share", most=_GROWTH_MAX) or 0.0,
@@ -253,9 +272,11 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
         hosts_max=reader.whole("hosts_max", 64),
         overlap=reader.overlap(),
     )
-    if not (reader.problems or ask.store_bytes or ask.works):
+    if not (reader.problems or ask.store_bytes or ask.works or ask.serve_Bps):
         stored = values.get("store", "absent")
         reader.wrong("store, workload", stored, "more than 0 data to store, or a workload")
+    if any(work.name == SERVED for work in works):
+        reader.wrong("workload", SERVED, "another name: serve is what clients read")
     if reader.problems:
         raise ProfileInvalid("question", reader.problems)
     return ask

@@ -13,8 +13,9 @@ from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
 from csdplan.profile.workload import media_Bps
-from csdplan.request.ask import Ask, Work, protection
+from csdplan.request.ask import SERVED, Ask, Work, protection
 from csdplan.request.cores import Cores
+from csdplan.request.front import carried_Bps, clients
 from csdplan.request.load import drive_s_per_byte
 from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
@@ -128,11 +129,15 @@ def to_request(
             lacking = "; ".join(offer.left_out) or "none is on offer"
             raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
     demands = [_demand(work, ask, cores, processors, stores, inside) for work in ask.works]
+    if ask.serve_Bps:
+        # Clients read what is stored: all of it crosses a host, which computes next to nothing.
+        none = {cpu.name: 1e-15 for cpu in cpus}
+        demands.append(Demand(SERVED, ask.serve_Bps * ask.grown, none, {}, returns=1.0))
     if not demands:
         # Storage alone: a workload that costs next to nothing stands for reading it.
         demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
     network: tuple[NetworkPart, ...] = ()
-    if any(not kind.slots for kind in kinds):
+    if ask.has_clients or any(not kind.slots for kind in kinds):
         network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
     efficiency, drives_min = protection(ask.protect)
     request = Request(
@@ -153,6 +158,7 @@ def to_request(
         ),
         overlap=ask.overlap,
         network=network,
+        clients=clients() if ask.has_clients else None,
     )
     names = [cpu.name for cpu in cpus]
     names += [kind.name for kind in kinds] + [part.name for part in network]
@@ -326,7 +332,7 @@ def _network(
         NetworkPart(
             name=part.name,
             price_usd=catalogue.price_usd(part.name) or 0.0,
-            link_Bps=min(part.value("link_Bps") or 0.0, port_Bps),
+            link_Bps=carried_Bps(min(part.value("link_Bps") or 0.0, port_Bps)),
             ports=int(part.value("ports") or 0),
             active_W=part.value("active_W"),
             rack_units=part.value("rack_units") or 0.0,

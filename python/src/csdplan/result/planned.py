@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import log
 
 from csdplan.hardware import Price
+from csdplan.request.ask import SERVED
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.result.weighed import range_text
 from csdplan.solve.optimize import Plan, Shortfall
@@ -59,7 +60,7 @@ def paragraph(
     computing = {share.where for share in plan.shares if share.in_drive}
     if computing:
         text += f"{' and '.join(titles[name] for name in sorted(computing))} compute in place. "
-    elif request.demands[0].name != "storage":
+    elif any(demand.name not in {"storage", SERVED} for demand in request.demands):
         text += "All of the work is done on the hosts: drives that compute do not pay here. "
     binding = sorted(
         (need for need in plan.requirements if need.binds), key=lambda need: -need.saving_usd

@@ -49,7 +49,8 @@ def _cpu(request: Request, cpu: Cpu) -> tuple[float, ...]:
     """Return what a host costs and lacks; the less of each, the better."""
     times = (demand.core_s_per_byte.get(cpu.name, inf) / cpu.cores for demand in request.demands)
     lacks = (-cpu.intake_Bps, -cpu.slots, -cpu.bay_Bps, -cpu.card_Bps)
-    return (cpu.price_usd, cpu.rack_units, *_watts(request, cpu), *times, *lacks)
+    cores = () if request.clients is None else (-cpu.cores,)
+    return (cpu.price_usd, cpu.rack_units, *_watts(request, cpu), *times, *lacks, *cores)
 
 
 def _drive(request: Request, kind: DriveKind) -> tuple[float, ...]:

@@ -197,6 +197,22 @@ class NetworkPart:
 
 
 @dataclass(frozen=True)
+class Clients:
+    """What reaches hosts from outside: each has a card for it, that drives on the network share.
+
+    Attributes
+    ----------
+    core_s_per_byte : float
+        Time of a host's core for each byte that clients write, or get as a result [s/byte].
+    """
+
+    core_s_per_byte: float = 0.0
+
+    def __post_init__(self) -> None:
+        not_negative("core_s_per_byte of clients", self.core_s_per_byte)
+
+
+@dataclass(frozen=True)
 class Demand:
     """One workload.
 
@@ -213,7 +229,8 @@ class Demand:
     stored_bytes : float
         Size of its data; each byte is worked on where it lies. 0: not counted against drives.
     returns : float
-        Bytes that a drive sends to its host for each byte of input [1].
+        Bytes of result for each byte of input [1]: a drive sends them to its host, and hosts to
+        their clients, if there are any.
     """
 
     name: str
@@ -325,7 +342,10 @@ class Request:
         ``serial`` if hosts add load and compute time, as the papers do; else they overlap. Drives'
         times are as given.
     network : tuple of NetworkPart
-        Cards and switches that drives on the network need; empty if theirs are not bought.
+        Cards and switches that drives on the network need, and clients; empty if theirs are not
+        bought.
+    clients : Clients or None
+        What hosts do for clients; None: how clients reach them is not planned.
     """
 
     cpus: tuple[Cpu, ...]
@@ -334,8 +354,11 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     overlap: Overlap = Overlap.SERIAL
     network: tuple[NetworkPart, ...] = ()
+    clients: Clients | None = None
 
     def __post_init__(self) -> None:
+        if self.clients is not None and not self.network:
+            raise ModelError("network", "[]", "cards and switches, through which clients come")
         for name in ("cpus", "drives", "demands", "network"):
             items: Sequence[Cpu | DriveKind | Demand | NetworkPart] = getattr(self, name)
             if not items and name != "network":
