@@ -17,7 +17,7 @@ from csdplan.result.sourced import Sourced, numbers
 from csdplan.solve.fabric import behind, front_end, stations
 from csdplan.units import quantity
 
-_DRIVES = ("ssd", "csd", "network-drive")
+_DRIVES = ("ssd", "csd", "network-drive", "hdd")
 #: Blocks of reads [bytes]: least, most.
 _LEAST, _MOST = 512, 16 * 1024 * 1024
 
@@ -35,7 +35,9 @@ def network(
     iops: Annotated[
         float | None,
         Option(
-            "Reads a second of one drive at most; by default its bandwidth alone counts.", min=1
+            "Reads a second of one drive at most; by default the catalogue's, or its bandwidth "
+            "alone counts.",
+            min=1,
         ),
     ] = None,
     media_us: Annotated[
@@ -89,7 +91,7 @@ def network(
             cores=cores,
             core=core,
             drive_Bps=_number(drive, "read_Bps"),
-            drive_per_s=iops,
+            drive_per_s=drive.value("read_per_s") if iops is None else iops,
         )
         for length in (_lengths(block or ("4KiB", "16KiB", "128KiB", "1MiB")))
     ]

@@ -61,6 +61,14 @@ def plan(
             type=list[str],
         ),
     ] = (),
+    cold: Annotated[
+        str | float | None,
+        Option("Of the data, what is kept on hard drives, such as 400TB.", metavar="SIZE"),
+    ] = None,
+    cold_read: Annotated[
+        str | float | None,
+        Option("What is read of cold data, all day, such as 2GB/s.", metavar="RATE"),
+    ] = None,
     usable: Annotated[
         bool,
         Option(
@@ -172,6 +180,8 @@ def plan(
     """
     given = {
         "store": store,
+        "cold": cold,
+        "cold_read": cold_read,
         "workload": list(workload) or None,
         "protect": protect,
         "budget": budget,
@@ -219,14 +229,15 @@ def plan(
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
     others = question_asked.others(asked.request, best)
     weighed = question_asked.weighed(asked, [best, *(one for _, one in others if one)], draws)
-    hosts = [asked.chassis] if best.hosts else []
+    in_chassis = [cpu.name for cpu in asked.request.cpus if not cpu.disks]
+    hosts = [asked.chassis] if any(name in best.hosts for name in in_chassis) else []
     paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
     answer = planned.unmeasured(best, asked.unmeasured, titles)
     answer += planned.paragraph(asked.request, best, weighed, titles)
     answer += f" {regret_text(weighed, draws, titles)}"
     answer += priced.prices_text(paid, date.today())
     warnings += priced.expired(paid, date.today())
-    chassis = {cpu.name: chosen.prices[asked.chassis].usd for cpu in asked.request.cpus}
+    chassis = dict.fromkeys(in_chassis, chosen.prices[asked.chassis].usd)
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
@@ -241,7 +252,7 @@ def plan(
         ),
     }
     for name, needed in (
-        ("work", question.works or question.serve_Bps),
+        ("work", question.works or question.serve_Bps or question.cold_read_Bps),
         ("lists", weighed),
         ("enters", best.enters_usd),
     ):

@@ -196,6 +196,8 @@ def _grown(ask: Ask, years: float) -> Ask:
     return replace(
         ask,
         store_bytes=factor * ask.store_bytes,
+        cold_bytes=factor * ask.cold_bytes,
+        cold_read_Bps=factor * ask.cold_read_Bps,
         write_Bps=factor * ask.write_Bps,
         serve_Bps=factor * ask.serve_Bps,
         works=tuple(replace(one, required_Bps=factor * one.required_Bps) for one in ask.works),

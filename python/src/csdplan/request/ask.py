@@ -73,6 +73,8 @@ class Ask:
     ----------
     store_bytes : float
         Data to keep: usable bytes if `usable`, else bytes of flash.
+    cold_bytes, cold_read_Bps : float
+        Of these the data that are kept on hard drives, and what is read of them per second.
     usable : bool
         True if coding, file system and spare space come on top of `store_bytes`.
     protect : str
@@ -103,6 +105,8 @@ class Ask:
     """
 
     store_bytes: float = 0.0
+    cold_bytes: float = 0.0
+    cold_read_Bps: float = 0.0
     usable: bool = True
     protect: str = "none"
     works: tuple[Work, ...] = ()
@@ -128,7 +132,7 @@ class Ask:
         if self.network is not None:
             return self.network
         returned = any(work.returns for work in self.works)
-        return bool(self.write_Bps or self.serve_Bps) or returned
+        return bool(self.write_Bps or self.serve_Bps or self.cold_read_Bps) or returned
 
     @property
     def grown(self) -> float:
@@ -150,11 +154,20 @@ class Ask:
     @property
     def raw_bytes(self) -> float:
         """Flash that must be bought, before compression [bytes]."""
+        return (self.store_bytes - self.cold_bytes) * self._raw
+
+    @property
+    def raw_cold_bytes(self) -> float:
+        """Capacity of hard drives that must be bought [bytes]."""
+        return self.cold_bytes * self._raw
+
+    @property
+    def _raw(self) -> float:
+        """Bytes to buy for each byte of data now [1]."""
         if not self.usable:
-            return self.store_bytes * self.grown
+            return self.grown
         efficiency, _ = protection(self.protect)
-        kept = efficiency * (1.0 - self.filesystem) * (1.0 - self.spare)
-        return self.store_bytes * self.grown / kept
+        return self.grown / (efficiency * (1.0 - self.filesystem) * (1.0 - self.spare))
 
 
 def protection(text: str) -> tuple[float, int]:
@@ -253,6 +266,8 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
     write_Bps, daily_bytes = reader.writes()
     ask = Ask(
         store_bytes=reader.amount("store", "bytes") or 0.0,
+        cold_bytes=reader.amount("cold", "bytes") or 0.0,
+        cold_read_Bps=reader.amount("cold_read", "Bps") or 0.0,
         usable=reader.truth("usable", default=True),
         protect=reader.protect(),
         works=works,
@@ -275,6 +290,10 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
     if not (reader.problems or ask.store_bytes or ask.works or ask.serve_Bps):
         stored = values.get("store", "absent")
         reader.wrong("store, workload", stored, "more than 0 data to store, or a workload")
+    if ask.cold_bytes > ask.store_bytes:
+        reader.wrong("cold", values["cold"], "at most what is to be stored (store)")
+    if ask.cold_read_Bps and not ask.cold_bytes:
+        reader.wrong("cold_read", values["cold_read"], "cold data, of which it is read (cold)")
     if any(work.name == SERVED for work in works):
         reader.wrong("workload", SERVED, "another name: serve is what clients read")
     if reader.problems:

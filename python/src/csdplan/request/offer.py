@@ -13,6 +13,7 @@ from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
 from csdplan.profile.workload import media_Bps
+from csdplan.request import cold
 from csdplan.request.ask import SERVED, Ask, Work, protection
 from csdplan.request.cores import Cores
 from csdplan.request.front import carried_Bps, clients
@@ -129,13 +130,18 @@ def to_request(
             lacking = "; ".join(offer.left_out) or "none is on offer"
             raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
     demands = [_demand(work, ask, cores, processors, stores, inside) for work in ask.works]
+    disks, servers = _cold(offer, ask, catalogue, watts=needs_watts)
+    if ask.cold_read_Bps:
+        demands.append(cold.demand_of(ask, servers))
     if ask.serve_Bps:
         # Clients read what is stored: all of it crosses a host, which computes next to nothing.
         none = {cpu.name: 1e-15 for cpu in cpus}
         demands.append(Demand(SERVED, ask.serve_Bps * ask.grown, none, {}, returns=1.0))
     if not demands:
         # Storage alone: a workload that costs next to nothing stands for reading it.
-        demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
+        readers = cpus if ask.raw_bytes else servers
+        demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in readers}, {})]
+    cpus, kinds = [*cpus, *servers], [*kinds, *disks]
     network: tuple[NetworkPart, ...] = ()
     if ask.has_clients or any(not kind.slots for kind in kinds):
         network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
@@ -155,6 +161,7 @@ def to_request(
             write_Bps=ask.write_Bps * ask.grown / efficiency,
             written_Bps=ask.written_Bps / efficiency,
             drives_min=drives_min if drives_min > 1 else 0,
+            cold_bytes=ask.raw_cold_bytes,
         ),
         overlap=ask.overlap,
         network=network,
@@ -306,6 +313,24 @@ def _lifetime_bytes(part: Part) -> float | None:
     if dwpd is None or capacity is None:
         return None
     return dwpd * capacity * _DAYS_PER_YEAR * (part.value("dwpd_years") or _WARRANTY_YEARS)
+
+
+def _cold(
+    offer: _Offer, ask: Ask, catalogue: Catalogue, *, watts: bool
+) -> tuple[list[DriveKind], list[Cpu]]:
+    """Return hard drives and servers for them, if there are cold data."""
+    if not ask.cold_bytes:
+        return [], []
+    drive_W, server_W = (("active_W",), cold.WATTS) if watts else ((), ())
+    drives = offer.complete(offer.of(cold.DRIVE), *cold.DRIVE_NEEDS, *drive_W)
+    servers = offer.complete(offer.of(cold.SERVER), *cold.SERVER_NEEDS, *server_W)
+    disks = [cold.drive_of(part, catalogue, ask) for part in drives]
+    hosts = []
+    for part in servers:
+        lane_Bps = _LANE_BPS[int(part.value("pcie_generation") or 3)]
+        hosts.append(cold.server_of(part, catalogue, _NETWORK_LANES * lane_Bps))
+    cold.check(hosts, disks)
+    return disks, hosts
 
 
 def _network(

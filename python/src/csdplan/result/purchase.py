@@ -155,6 +155,7 @@ def _unit(requirement: str) -> tuple[float, str]:
     """Return the unit that people read a requirement in, and its size."""
     units = {
         "capacity": (1e12, "TB"),
+        "cold capacity": (1e12, "TB"),
         "budget": (1.0, "USD"),
         "power": (1.0, "W"),
         "hosts": (1.0, "hosts"),

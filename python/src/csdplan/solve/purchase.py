@@ -45,6 +45,8 @@ class Cpu:
         Bytes per second that its memory takes and gives together.
     most : int or None
         How many there are; None: as many as are wanted.
+    disks : bool
+        True if its bays are for hard drives, and for nothing else.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Cpu:
     card_Bps: float = float("inf")
     memory_Bps: float = float("inf")
     most: int | None = None
+    disks: bool = False
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -120,6 +123,8 @@ class DriveKind:
         Lanes of PCIe that it has; a bay has `BAY_LANES`.
     most : int or None
         How many there are; None: as many as are wanted.
+    disk : bool
+        True for a hard drive, which holds cold data.
     """
 
     name: str
@@ -135,6 +140,7 @@ class DriveKind:
     endurance_Bps: float = float("inf")
     lanes: int = BAY_LANES
     most: int | None = None
+    disk: bool = False
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
@@ -255,8 +261,8 @@ class Limits:
 
     Attributes
     ----------
-    capacity_bytes : float
-        Capacity of all drives together, at least [bytes].
+    capacity_bytes, cold_bytes : float
+        Capacity of all drives but hard drives, and of all hard drives, at least [bytes].
     budget_usd, power_W : float or None
         Money, and power with everything at work, at most.
     budget_covers : str
@@ -274,7 +280,7 @@ class Limits:
     written_Bps : float or None
         The same on average over the years, which wears drives out; by default `write_Bps`.
     drives_min : int
-        Drives at least, such as those that a code needs.
+        Drives at least, such as those that a code needs; of hard drives as many again.
     """
 
     capacity_bytes: float = 0.0
@@ -290,9 +296,11 @@ class Limits:
     write_Bps: float = 0.0
     written_Bps: float | None = None
     drives_min: int = 0
+    cold_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         not_negative("capacity_bytes", self.capacity_bytes)
+        not_negative("cold_bytes", self.cold_bytes)
         not_negative("energy_usd_per_kWh", self.energy_usd_per_kWh)
         not_negative("years", self.years)
         positive("hosts_max", self.hosts_max)

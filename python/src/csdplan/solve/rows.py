@@ -235,10 +235,10 @@ def _every_drive(built: Program, k: int) -> dict[int, float]:
 def _storage_rows(built: Program) -> None:
     """Require the capacity, and room for data where it is worked on."""
     request, limits = built.request, built.request.limits
-    capacity: dict[int, float] = {}
+    capacity: dict[bool, dict[int, float]] = {False: {}, True: {}}
     for k, kind in enumerate(request.drives):
         room = {v: one * kind.capacity_bytes / TB for v, one in _every_drive(built, k).items()}
-        capacity |= room
+        capacity[kind.disk] |= room
         stored: dict[int, float] = {}
         for i, demand in enumerate(request.demands):
             if demand.stored_bytes:
@@ -247,12 +247,18 @@ def _storage_rows(built: Program) -> None:
                 stored |= {v: each for (w, n, _), v in built.inside.items() if (w, n) == (i, k)}
         if stored:
             built.at_most(f"data on {kind.name}", stored | {v: -tb for v, tb in room.items()})
-    built.require("capacity", capacity, limits.capacity_bytes / TB, np.inf)
-    if limits.drives_min:
-        every: dict[int, float] = {}
-        for k in range(len(request.drives)):
-            every |= _every_drive(built, k)
-        built.require("drives of a code", every, float(limits.drives_min), np.inf)
+    for disk, name, bytes in (
+        (False, "capacity", limits.capacity_bytes),
+        (True, "cold capacity", limits.cold_bytes),
+    ):
+        if disk and not bytes:
+            continue
+        built.require(name, capacity[disk] or {built.scale: 0.0}, bytes / TB, np.inf)
+        if limits.drives_min and (bytes or not limits.cold_bytes):
+            every: dict[int, float] = {}
+            for k, kind in enumerate(request.drives):
+                every |= _every_drive(built, k) if kind.disk == disk else {}
+            built.require("drives of a code", every, float(limits.drives_min), np.inf)
     if limits.write_Bps:
         written = dict.fromkeys(built.written.values(), 1.0)
         least = limits.write_Bps / GB
