@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from csdplan.errors import ModelError
+from csdplan.solve.affordable import cheapest
 from csdplan.solve.found import plan_of
 from csdplan.solve.highs import Status, shadow_prices
 from csdplan.solve.place import solve
@@ -64,15 +65,14 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     ModelError
         If the time ran out before any purchase was found.
     """
-    built, answer = solve(request, least_cost, time_limit_s)
+    built, answer = cheapest(request, least_cost, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     plan = plan_of(built, answer)
     if not explain:
         return plan
     divisible = program(request)
-    least_cost(divisible)
-    prices = shadow_prices(divisible)
+    prices = shadow_prices(divisible, least_cost(divisible))
     needs = tuple(_requirements(built, plan, prices.rows))
     return replace(plan, requirements=needs, enters_usd=_enters(divisible, plan, prices.excess))
 
