@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csdplan.cli import app
-from csdplan.request.ask import protection
+from csdplan.request.coding import protection
 from csdplan.solve.highs import Answer, minimize
 from csdplan.solve.program import Program
 

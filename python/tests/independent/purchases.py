@@ -19,8 +19,9 @@ from math import ceil
 import numpy as np
 
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 from csdplan.solve.optimize import Verdict, optimize
-from csdplan.solve.purchase import Clients, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 GB, TB = 1e9, 1e12
 CLOSE = 1e-6

@@ -8,11 +8,12 @@ import pytest
 
 from csdplan.model.overlap import Overlap
 from csdplan.solve import affordable
+from csdplan.solve.clients import Clients
 from csdplan.solve.highs import Answer, Status
 from csdplan.solve.optimize import least_cost
 from csdplan.solve.place import solve
 from csdplan.solve.program import Program
-from csdplan.solve.purchase import Clients, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 GB, TB = 1e9, 1e12
 CASES = 40

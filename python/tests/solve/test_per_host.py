@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 from csdplan.solve.optimize import Verdict, optimize
 from csdplan.solve.plans import Placed, Plan
-from csdplan.solve.purchase import Clients, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 GB, TB = 1e9, 1e12
 PURCHASES = int(os.environ.get("CSDPLAN_PURCHASES", "40"))

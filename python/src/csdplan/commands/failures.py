@@ -14,7 +14,7 @@ from csdplan.hardware import load_catalogue
 from csdplan.model.cost import HOURS_PER_YEAR
 from csdplan.model.rebuild import Array
 from csdplan.options import CatalogueOption, Option, documented, paths_of
-from csdplan.request.ask import code_of
+from csdplan.request.coding import code_of
 from csdplan.result import durability as sheets
 from csdplan.result.sourced import Sourced, numbers
 from csdplan.solve import durability as solver

@@ -5,7 +5,6 @@ Quantities are text with units. Every fault of a question is found before any is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import expm1, log1p
@@ -14,8 +13,8 @@ from typing import Any
 
 from csdplan.errors import CsdplanError, ModelError, Problem, ProfileInvalid
 from csdplan.model.overlap import Overlap
+from csdplan.request.coding import protection
 from csdplan.request.file import values_of
-from csdplan.solve.durability import DATA_MAX, PARITY_MAX
 from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
@@ -24,9 +23,6 @@ SPREAD = 0.05
 UNIT_CPU = "epyc-7352"
 #: Name of what clients read, among the workloads.
 SERVED = "served to clients"
-_PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
-#: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.
-_BLOCKS_MAX = 256
 #: Beyond these a number is a slip of the pen, and powers of it leave the range of floats.
 _GROWTH_MAX, _YEARS_MAX, _COMPRESSION_MAX, _HOSTS_MAX = 10.0, 100.0, 1000.0, 4096
 #: Least and most that is asked for at all [bytes, bytes/s, USD, W, U].
@@ -168,43 +164,6 @@ class Ask:
             return self.grown
         efficiency, _ = protection(self.protect)
         return self.grown / (efficiency * (1.0 - self.filesystem) * (1.0 - self.spare))
-
-
-def protection(text: str) -> tuple[float, int]:
-    """Return the share of flash that holds data, and the drives needed, of ``rs:8+2`` and so on.
-
-    Raises
-    ------
-    ModelError
-        If the text names no protection.
-    """
-    found = _PROTECTION.fullmatch(text)
-    if text == "none":
-        return 1.0, 1
-    if found is not None:
-        copies, data, code = (int(one or 0) for one in found.groups())
-        if 1 < copies <= _BLOCKS_MAX:
-            return 1.0 / copies, copies
-        if data and code and data + code <= _BLOCKS_MAX:
-            return data / (data + code), data + code
-    expected = "none, replica:N (2 or more copies) or rs:K+M (K data, M code blocks)"
-    raise ModelError("protect", text, f"{expected}, at most {_BLOCKS_MAX} in all")
-
-
-def code_of(text: str) -> tuple[int, int]:
-    """Return N and K of ``rs:N+K``, within what ``csd put --protect`` takes.
-
-    Raises
-    ------
-    ModelError
-        If the text is no such code.
-    """
-    found = _PROTECTION.fullmatch(text)
-    data, parity = (int(found.group(2) or 0), int(found.group(3) or 0)) if found else (0, 0)
-    if not (1 <= data <= DATA_MAX and 1 <= parity <= PARITY_MAX):
-        expected = f"rs:N+K, N from 1 to {DATA_MAX} and K from 1 to {PARITY_MAX}"
-        raise ModelError("protect", text, expected)
-    return data, parity
 
 
 def read_work(text: str, folder: Path | None = None) -> Work:

@@ -1,17 +1,18 @@
 """Cold data on hard drives: the drives, and servers with bays for them alone.
 
-Workloads and clients' writes stay on flash. What is read of cold data goes to clients, at a rate of
-its own: a hard drive holds much, and reads little of it in a second.
+Workloads and clients' writes stay on flash. Clients read cold data at a rate of its own: a hard
+drive holds much, and reads little of it in a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
-from csdplan.request.ask import Ask, protection
+from csdplan.request.ask import Ask
+from csdplan.request.coding import protection
 from csdplan.solve.purchase import Cpu, Demand, DriveKind
 
 #: Kinds of parts that hold cold data.
@@ -26,7 +27,7 @@ READ = "reads of cold data"
 _NEXT_TO_NOTHING = 1e-15
 
 
-def server_of(part: Part, catalogue: Catalogue, card_Bps: float) -> Cpu:
+def _server(part: Part, catalogue: Catalogue, card_Bps: float) -> Cpu:
     """Return a server for hard drives; its link is that of its bays to its memory."""
     cores = int(part.value("cores") or 1)
     return Cpu(
@@ -44,7 +45,7 @@ def server_of(part: Part, catalogue: Catalogue, card_Bps: float) -> Cpu:
     )
 
 
-def drive_of(part: Part, catalogue: Catalogue, ask: Ask) -> DriveKind:
+def _drive(part: Part, catalogue: Catalogue, ask: Ask) -> DriveKind:
     """Return a hard drive; no drive holds more than its share of a stripe."""
     _, width = protection(ask.protect)
     most = ask.raw_cold_bytes / width if width > 1 else inf
@@ -65,14 +66,36 @@ def demand_of(ask: Ask, servers: Sequence[Cpu]) -> Demand:
     return Demand(READ, ask.cold_read_Bps * ask.grown, core_s, {}, returns=1.0)
 
 
-def check(servers: Sequence[Cpu], drives: Sequence[DriveKind]) -> None:
-    """Check that there is something to keep cold data on.
+def tier(
+    ask: Ask,
+    catalogue: Catalogue,
+    drives: Sequence[Part],
+    servers: Sequence[Part],
+    cards_Bps: Mapping[int, float],
+) -> tuple[list[DriveKind], list[Cpu]]:
+    """Return hard drives and servers for cold data.
+
+    Parameters
+    ----------
+    ask : Ask
+        The question.
+    catalogue : Catalogue
+        Prices.
+    drives, servers : sequence of Part
+        Parts on offer, of which all that is needed is known.
+    cards_Bps : mapping of int to float
+        Bytes per second of a card's slot, by PCIe generation.
 
     Raises
     ------
     ModelError
-        If it is not so.
+        If there is nothing to keep cold data on.
     """
-    for what, found in (("hard drive", drives), ("server for hard drives", servers)):
-        if not found:
+    for what, offered in (("hard drive", drives), ("server for hard drives", servers)):
+        if not offered:
             raise ModelError("part", f"no {what}", "one whose numbers are known, for cold data")
+    hosts = [
+        _server(part, catalogue, cards_Bps[int(part.value("pcie_generation") or 0)])
+        for part in servers
+    ]
+    return [_drive(part, catalogue, ask) for part in drives], hosts

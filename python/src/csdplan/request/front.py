@@ -1,4 +1,4 @@
-"""What the network costs a plan: the share of a link, and the time of a core, as measured.
+"""Costs of the network in a plan: the share of a link, and the time of a core, as measured.
 
 Reads and writes of clients are NVMe/TCP. The time of a core is a line through the measured reads of
 `published/network.toml`; of writes only short ones were measured, which take as long.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from csdplan import published
 from csdplan.model.wire import CoreTime, share_of_link
-from csdplan.solve.purchase import Clients
+from csdplan.solve.clients import Clients
 
 #: Bytes of a request of clients, and of a frame's payload, that plans take.
 BLOCK, MTU = 128 * 1024, 9000

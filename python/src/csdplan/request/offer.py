@@ -14,7 +14,8 @@ from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
 from csdplan.profile.workload import media_Bps
 from csdplan.request import cold
-from csdplan.request.ask import SERVED, Ask, Work, protection
+from csdplan.request.ask import SERVED, Ask, Work
+from csdplan.request.coding import protection
 from csdplan.request.cores import Cores
 from csdplan.request.front import carried_Bps, clients
 from csdplan.request.load import drive_s_per_byte
@@ -324,13 +325,8 @@ def _cold(
     drive_W, server_W = (("active_W",), cold.WATTS) if watts else ((), ())
     drives = offer.complete(offer.of(cold.DRIVE), *cold.DRIVE_NEEDS, *drive_W)
     servers = offer.complete(offer.of(cold.SERVER), *cold.SERVER_NEEDS, *server_W)
-    disks = [cold.drive_of(part, catalogue, ask) for part in drives]
-    hosts = []
-    for part in servers:
-        lane_Bps = _LANE_BPS[int(part.value("pcie_generation") or 3)]
-        hosts.append(cold.server_of(part, catalogue, _NETWORK_LANES * lane_Bps))
-    cold.check(hosts, disks)
-    return disks, hosts
+    cards_Bps = {one: _NETWORK_LANES * lane_Bps for one, lane_Bps in _LANE_BPS.items()}
+    return cold.tier(ask, catalogue, drives, servers, cards_Bps)
 
 
 def _network(

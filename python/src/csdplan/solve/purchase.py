@@ -14,6 +14,7 @@ from csdplan.model.cost import BUSY, HOURS_PER_YEAR, PUE
 from csdplan.model.inputs import not_negative, positive
 from csdplan.model.memory import through_Bps
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 
 #: Lanes of PCIe of a drive bay.
 BAY_LANES = 4
@@ -200,22 +201,6 @@ class NetworkPart:
     def average_W(self, busy: float) -> float:
         """Return the power, at rest as at work [W]; 0 if unknown."""
         return self.active_W or 0.0
-
-
-@dataclass(frozen=True)
-class Clients:
-    """What reaches hosts from outside: each has a card for it, that drives on the network share.
-
-    Attributes
-    ----------
-    core_s_per_byte : float
-        Time of a host's core for each byte that clients write, or get as a result [s/byte].
-    """
-
-    core_s_per_byte: float = 0.0
-
-    def __post_init__(self) -> None:
-        not_negative("core_s_per_byte of clients", self.core_s_per_byte)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 from csdplan.solve.program import ANY, GB, TB, Group, Program, begin, drives_max, together
-from csdplan.solve.purchase import Clients, Request, media_Bps, port_Bps
+from csdplan.solve.purchase import Request, media_Bps, port_Bps
 from csdplan.solve.stock import stock_rows
 
 
