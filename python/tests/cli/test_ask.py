@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csdplan.cli import app
-from csdplan.request.ask import protection
+from csdplan.request.coding import protection
 from csdplan.solve.highs import Answer, minimize
 from csdplan.solve.program import Program
 
@@ -312,3 +312,81 @@ def test_the_whole_catalogue_and_eight_workloads_need_five_small_trees(
     # The largest tree has some 50 nodes, and each program some 300 variables.
     assert all(answer.nodes < 500 for answer in answers), [one.nodes for one in answers]
     assert all(len(answer.values) < 600 for answer in answers)
+
+
+def test_clients_reach_every_host_over_a_card_and_a_port() -> None:
+    _, tables = plan("--store", "100TB", "--serve", "60GB/s", "--write", "2GB/s")
+    bill = {row["what"]: row["count"] for row in tables["What to buy"]}
+    assert bill["network card"] == bill["host"] >= 3, "a card of 200 Gb/s carries 24.7 GB/s"
+    assert bill["switch"] == 1
+    topology = tables["What is in which host"]
+    cards = [row for row in topology if row["what"] == "network card"]
+    assert sum(row["count"] for row in cards) == len(cards)
+    for row in cards:
+        assert row["returned_Bps"] + row["written_Bps"] <= 25e9 * 0.99
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bought"),
+    [
+        (workloads("count=10GB/s"), False),
+        ([*workloads("count=10GB/s"), "--network"], True),
+        (["--store", "10TB", "--write", "1GB/s"], True),
+        (["--store", "10TB", "--write", "1GB/s", "--no-network"], False),
+    ],
+)
+def test_a_network_is_bought_where_clients_need_it(arguments: list[str], bought: bool) -> None:
+    _, tables = plan(*arguments)
+    assert any(row["what"] == "network card" for row in tables["What to buy"]) == bought
+
+
+def test_a_workload_is_not_named_as_what_clients_read() -> None:
+    result = run("plan", "--serve", "1GB/s", "--workload", "served to clients=1GB/s")
+    assert result.exit_code == 2
+    assert "expected another name" in result.stderr
+
+
+COLD = ("--store", "2PB", "--cold", "1.8PB", "--protect", "rs:8+2")
+
+
+def test_cold_data_lie_on_hard_drives_and_the_rest_on_flash() -> None:
+    body, tables = plan(*COLD, "--cold-read", "40GB/s", *workloads("count=60GB/s"))
+    needs = {row["requirement"]: row for row in tables["What binds"]}
+    raw = 1 / 0.8 / 0.98
+    assert needs["capacity"]["required"] == pytest.approx(200 * raw)
+    assert needs["cold capacity"]["required"] == pytest.approx(1800 * raw)
+    disks = {"toshiba-mg10-20tb": 0.281e9, "seagate-exos-x24-24tb": 0.285e9}
+    bill = {row["name"]: row["count"] for row in tables["What to buy"]}
+    # 40 GB/s take more drives than 2,296 TB do.
+    assert sum(bill.get(name, 0) * rate for name, rate in disks.items()) >= 40e9 * (1 - 1e-6)
+    hosts = [row for row in tables["What is in which host"] if row["what"] == "drive"]
+    kinds = {(row["host"], row["name"] in disks) for row in hosts}
+    assert len(kinds) == len({host for host, _ in kinds}), "no host holds both"
+    assert "of it on hard drives" in body["answer"]
+
+
+def test_all_data_may_be_cold() -> None:
+    _, tables = plan("--store", "1PB", "--cold", "1PB", "--protect", "replica:3")
+    bought = [row for row in tables["What to buy"] if row["what"] in {"host", "drive"}]
+    names = {row["name"] for row in bought}
+    assert names <= {"disk-server-4u60", "toshiba-mg10-20tb", "seagate-exos-x24-24tb"}
+
+
+def test_one_kind_is_one_of_each_tier() -> None:
+    _, tables = plan(*COLD, "--one-kind")
+    bought = [row["what"] for row in tables["What to buy"] if row["what"] in {"host", "drive"}]
+    assert sorted(bought) == ["drive", "drive", "host", "host"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--store", "1TB", "--cold", "2TB"), "cold = 2TB: expected at most what is to be stored"),
+        (("--store", "1TB", "--cold-read", "1GB/s"), "expected cold data, of which it is read"),
+        (("--store", "1TB", "--cold", "1TB", "--without", "disk-server-4u60"), "no server for"),
+    ],
+)
+def test_cold_data_are_part_of_the_data(arguments: tuple[str, ...], message: str) -> None:
+    result = run("plan", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr

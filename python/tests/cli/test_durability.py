@@ -104,3 +104,16 @@ def test_extreme_arrays_are_answered() -> None:
     assert codes[0]["nines"] >= 0
     assert spares[0]["spares"] > 900
     assert answer("2", "--hosts", "2", *part, "--protect", "rs:1+1")[1][0]
+
+
+def test_hard_drives_fail_as_hard_drives_do() -> None:
+    words = ("24", "--hosts", "12", "--part", "seagate-exos-x24-24tb", "--protect", "rs:8+3")
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    tables = json.loads(result.stdout)["result"]["tables"]
+    used = {row["number"]: row for row in tables[-1]["rows"]}
+    assert used["hdd_afr"]["prov"] == "measured"
+    assert "ssd_afr" not in used
+    assert used["hdd_unreadable_per_bit"]["value"] == 1e-15
+    # 24 TB at 285 MB/s take a day at least.
+    assert min(row["rebuild_hours"] for row in tables[0]["rows"]) > 24

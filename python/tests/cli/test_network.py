@@ -33,6 +33,14 @@ def test_how_many_ssds_behind_this_nic() -> None:
     assert {row["prov"] for row in numbers} == {"given", "measured", "assumed"}
 
 
+def test_short_reads_of_hard_drives_are_bound_by_their_seeks() -> None:
+    _, (blocks, *_) = answer("--part", "toshiba-mg10-20tb", "--block", "4KiB", "--block", "16MiB")
+    assert blocks[0]["drive_Bps"] == 82 * 4096
+    assert blocks[1]["drive_Bps"] == 281e6
+    _, (blocks, *_) = answer("--part", "toshiba-mg10-20tb", "--block", "4KiB", "--iops", "170")
+    assert blocks[0]["drive_Bps"] == 170 * 4096
+
+
 def test_more_cores_and_slower_frames() -> None:
     few, many = (answer("--cores", n, "--block", "4KiB")[1][0][0] for n in ("2", "16"))
     assert (few["binds"], many["binds"]) == ("cores", "link")

@@ -4,7 +4,8 @@ The reference fills each host in every way, works out by hand what such a host d
 tries every set of hosts. It shares no code with the optimizer. A host does what its own drives give
 it: cores read no more than ports, lanes, memory and media leave, and drives that compute keep to
 their media. As many of its drives' bytes are computed inside as can be: a byte that a drive leaves
-to its host takes as much of its media.
+to its host takes as much of its media. Where clients get results, each host has a card that carries
+them and a port of a switch, and its cores give them out.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import sys
 import time
 from collections import Counter
 from itertools import combinations_with_replacement, product
+from math import ceil
 
 import numpy as np
 
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 from csdplan.solve.optimize import Verdict, optimize
-from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, Request
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 GB, TB = 1e9, 1e12
 CLOSE = 1e-6
+#: Of the one switch on offer: a third host needs another.
+SWITCH_PORTS = 2
 
 
 def random_request(rng: np.random.Generator) -> Request:
@@ -50,13 +55,24 @@ def random_request(rng: np.random.Generator) -> Request:
     )
     core_s = {cpu.name: float(rng.uniform(0.8, 4)) / GB for cpu in cpus}
     inside = {kind.name: 1 / (rng.uniform(0.3, 4) * GB) for kind in kinds if rng.random() < 0.4}
-    demand = Demand("w", float(rng.uniform(2, 25)) * GB, core_s, inside)
+    required = float(rng.uniform(2, 25)) * GB
     overlap = Overlap.SERIAL if rng.random() < 0.3 else Overlap.PIPELINED
-    return Request(cpus, kinds, (demand,), Limits(hosts_max=3), overlap)
+    limits = Limits(hosts_max=3)
+    if rng.random() < 0.7:
+        return Request(cpus, kinds, (Demand("w", required, core_s, inside),), limits, overlap)
+    prices, links = rng.integers(50, 400, 3).astype(float), np.sort(rng.uniform(0.5, 6, 2)) * GB
+    network = (
+        NetworkPart("slow", prices[0], float(links[0])),
+        NetworkPart("fast", prices[0] + prices[1], float(links[1])),
+        NetworkPart("switch", prices[2], 6 * GB, SWITCH_PORTS),
+    )
+    demand = Demand("w", required, core_s, {}, returns=float(rng.choice([0.2, 1.0])))
+    clients = Clients(float(rng.choice([0.0, 0.5])) / GB)
+    return Request(cpus, kinds, (demand,), limits, overlap, network, clients)
 
 
-def rate_Bps(asked: Request, cpu: Cpu, counts: tuple[int, ...]) -> float:
-    """Return what a host with so many drives of each kind does in a second."""
+def rate_Bps(asked: Request, cpu: Cpu, counts: tuple[int, ...], link_Bps: float) -> float:
+    """Return what a host with such a card and so many drives of each kind does in a second."""
     (demand,) = asked.demands
     left = ports = inside = 0.0
     for count, kind in zip(counts, asked.drives, strict=True):
@@ -67,7 +83,10 @@ def rate_Bps(asked: Request, cpu: Cpu, counts: tuple[int, ...]) -> float:
         ports += count * port
         left += count * min(port, media - does)
     taken = min(cpu.ingest_Bps, cpu.memory_Bps / 2)
-    cores = cpu.cores / demand.core_s_per_byte[cpu.name]
+    giving = demand.returns * asked.clients.core_s_per_byte if asked.clients else 0.0
+    cores = cpu.cores / (demand.core_s_per_byte[cpu.name] + giving)
+    if demand.returns:
+        left = min(left, link_Bps / demand.returns)
     if asked.overlap is Overlap.PIPELINED:
         return inside + min(left, taken, cores)
     fed = min(ports, taken)
@@ -76,11 +95,16 @@ def rate_Bps(asked: Request, cpu: Cpu, counts: tuple[int, ...]) -> float:
 
 def cheapest_usd(asked: Request) -> float | None:
     """Return the price of the cheapest purchase; None if none does what is required."""
+    cards = [(part.price_usd, part.link_Bps) for part in asked.network if not part.ports]
+    switch_usd = sum(part.price_usd for part in asked.network if part.ports)
     hosts = {
         (
-            cpu.price_usd + sum(n * k.price_usd for n, k in zip(counts, asked.drives, strict=True)),
-            rate_Bps(asked, cpu, counts),
+            card_usd
+            + cpu.price_usd
+            + sum(n * k.price_usd for n, k in zip(counts, asked.drives, strict=True)),
+            rate_Bps(asked, cpu, counts, link_Bps),
         )
+        for card_usd, link_Bps in cards or [(0.0, np.inf)]
         for cpu in asked.cpus
         for counts in product(range(cpu.slots + 1), repeat=len(asked.drives))
         if sum(counts) <= cpu.slots
@@ -93,7 +117,7 @@ def cheapest_usd(asked: Request) -> float | None:
     ]
     required = asked.demands[0].required_Bps * (1 - 1e-9)
     prices = [
-        sum(usd for usd, _ in chosen)
+        sum(usd for usd, _ in chosen) + switch_usd * ceil(number / SWITCH_PORTS)
         for number in range(1, asked.limits.hosts_max + 1)
         for chosen in combinations_with_replacement(useful, number)
         if sum(rate for _, rate in chosen) >= required

@@ -12,6 +12,7 @@ import pytest
 
 from csdplan.model.inputs import FloatArray
 from csdplan.model.overlap import Overlap
+from csdplan.request.ask import SPREAD
 from csdplan.request.doubt import CORES, MOVES, PRICES
 from csdplan.solve.bep import break_even
 from csdplan.solve.draws import Doubt, Draws
@@ -73,13 +74,17 @@ def test_break_even_points(prov: str) -> None:
     assert 0.85 <= share_within(within) <= 0.97
 
 
-@pytest.mark.parametrize("prov", ["given", "inferred", "assumed"])
+@pytest.mark.parametrize("prov", ["measured", "given", "inferred", "assumed"])
 def test_costs_of_purchases(prov: str) -> None:
     """Prices, speeds of cores and of drives are all of one kind, and all of them are off."""
     rng = np.random.default_rng([5, sorted(SPREADS).index(prov)])
     within = []
     for _ in range(WORLDS):
         price, core, read = (errors(rng, table[prov], 4) for table in (PRICES, CORES, MOVES))
+        if prov == "measured":
+            # Of a core a median of a few runs is known, in a session that is off, too.
+            runs = rng.choice([3, 5, 9, 25], 4)
+            core = core * np.array([np.median(errors(rng, 0.08, number)) for number in runs])
         cpus = tuple(
             Cpu(f"c{i}", 32, usd * price[i], 80 * GB, 12) for i, usd in enumerate((5e3, 6e3))
         )
@@ -97,6 +102,7 @@ def test_costs_of_purchases(prov: str) -> None:
             prices=dict.fromkeys(names, PRICES[prov]),
             speeds={cpu.name: CORES[prov] for cpu in cpus},
             moves={kind.name: MOVES[prov] for kind in kinds},
+            works={"w": SPREAD} if prov == "measured" else {},
         )
         (found,) = weigh(asked, [plan], Draws(doubt, 400, seed=int(rng.integers(1 << 30))))
         said = [*(cpu.price_usd for cpu in cpus), *(kind.price_usd for kind in kinds)]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 from csdplan.solve.optimize import Verdict, optimize
 from csdplan.solve.plans import Placed, Plan
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
@@ -47,8 +48,11 @@ def random_request(rng: np.random.Generator) -> Request:
         lanes = int(rng.choice([2, 4]))
         kinds.append(DriveKind(f"k{i}", price, 4 * TB, read, write_Bps=write, lanes=lanes))
     network: tuple[NetworkPart, ...] = ()
-    if rng.random() < 0.5:
+    clients = Clients(float(rng.choice([0.0, 0.3])) / GB) if rng.random() < 0.4 else None
+    boxed = rng.random() < 0.5
+    if boxed:
         kinds.append(DriveKind("box", float(rng.integers(80, 900)), 4 * TB, 4 * GB, slots=0))
+    if boxed or clients is not None:
         network = (
             NetworkPart("card", float(rng.integers(50, 300)), float(rng.uniform(2, 9)) * GB),
             NetworkPart("switch", float(rng.integers(50, 300)), 25 * GB, 8),
@@ -67,7 +71,7 @@ def random_request(rng: np.random.Generator) -> Request:
     write_Bps = float(rng.uniform(0.5, 4)) * GB if writable and rng.random() < 0.4 else 0.0
     overlap = Overlap.SERIAL if rng.random() < 0.3 else Overlap.PIPELINED
     limits = Limits(hosts_max=6, write_Bps=write_Bps)
-    return Request(cpus, tuple(kinds), demands, limits, overlap, network)
+    return Request(cpus, tuple(kinds), demands, limits, overlap, network, clients)
 
 
 def port_Bps(asked: Request, name: str, cpu: Cpu) -> float:
@@ -88,7 +92,8 @@ def check_host(asked: Request, one: Placed) -> float:
     read = sum(held.count * held.read_Bps for held in one.drives)
     assert computed <= (read + one.network_Bps) * MORE + NEXT, "no host computes what it never gets"
     links = {part.name: part.link_Bps for part in asked.network}
-    assert one.network_Bps <= sum(links[name] * n for name, n in one.cards.items()) * MORE
+    carried = sum(links[name] * n for name, n in one.cards.items())
+    assert one.network_Bps + one.given_Bps + one.taken_Bps <= carried * MORE
     crossing = 0.0
     for held in one.drives:
         port = held.read_Bps + held.returned_Bps + held.written_Bps
@@ -113,9 +118,17 @@ def check_host(asked: Request, one: Placed) -> float:
     twice = 2 * (crossing + one.network_Bps)
     assert twice <= cpu.memory_Bps * MORE + NEXT, "in, and read again"
     core_s = sum(s.rate_Bps * demands[s.workload].core_s_per_byte[cpu.name] for s in on_cores)
+    if asked.clients is not None:
+        assert sum(one.cards.values()) == 1, "clients reach every host"
+        taken = sum(held.count * held.written_Bps for held in one.drives)
+        given = sum(s.rate_Bps * demands[s.workload].returns for s in one.shares)
+        assert one.taken_Bps >= taken / MORE - NEXT
+        assert one.given_Bps >= given / MORE - NEXT
+        core_s += (one.taken_Bps + one.given_Bps) * asked.clients.core_s_per_byte
     if asked.overlap is Overlap.SERIAL:
         local = sum(n.count * port_Bps(asked, n.name, cpu) for n in one.drives)
-        local += sum(links[name] * n for name, n in one.cards.items())
+        if any(not kind.slots for kind in asked.drives):
+            local += sum(links[name] * n for name, n in one.cards.items())
         fastest = min(local, cpu.ingest_Bps, cpu.memory_Bps / 2)
         assert computed / max(fastest, 1.0) + core_s / cpu.cores <= MORE
     assert core_s <= cpu.cores * MORE
@@ -138,6 +151,18 @@ def check(asked: Request, plan: Plan) -> None:
             if share.workload == demand.name
         ]
         assert sum(rates) >= demand.required_Bps / MORE
+    ports = sum(part.ports * plan.network.get(part.name, 0) for part in asked.network)
+    cards = sum(one.hosts * sum(one.cards.values()) for one in hosts)
+    assert sum(held.count for held in boxes) + cards <= ports, "each has a port of a switch"
+    if asked.clients is not None:
+        results = {demand.name: demand.returns for demand in asked.demands}
+        every = sum(
+            share.rate_Bps * max(1, one.hosts) * results[share.workload]
+            for one in plan.placed
+            for share in one.shares
+        )
+        given = sum(one.hosts * one.given_Bps for one in hosts)
+        assert given == pytest.approx(every, rel=1e-5, abs=NEXT), "every result is given out"
     stored = sum(held.count * held.written_Bps * one.hosts for one in hosts for held in one.drives)
     stored += sum(held.count * held.written_Bps for held in boxes)
     assert stored >= asked.limits.write_Bps / MORE
@@ -151,7 +176,7 @@ def check(asked: Request, plan: Plan) -> None:
 
 def test_every_host_of_a_purchase_can_do_what_it_is_said_to() -> None:
     rng = np.random.default_rng(20261128)
-    bought = several = 0
+    bought = several = served = 0
     while bought < PURCHASES:
         asked = random_request(rng)
         plan = optimize(asked, explain=False)
@@ -160,7 +185,9 @@ def test_every_host_of_a_purchase_can_do_what_it_is_said_to() -> None:
         check(asked, plan)
         bought += 1
         several += sum(plan.hosts.values()) > 1
+        served += any(one.given_Bps or one.taken_Bps for one in plan.placed)
     assert several > PURCHASES / 8, "the requests need several hosts"
+    assert served > PURCHASES / 10, "clients write, or get results"
 
 
 def cheapest(asked: Request) -> float | None:

@@ -14,13 +14,13 @@ from csdplan.hardware import load_catalogue
 from csdplan.model.cost import HOURS_PER_YEAR
 from csdplan.model.rebuild import Array
 from csdplan.options import CatalogueOption, Option, documented, paths_of
-from csdplan.request.ask import code_of
+from csdplan.request.coding import code_of
 from csdplan.result import durability as sheets
 from csdplan.result.sourced import Sourced, numbers
 from csdplan.solve import durability as solver
 from csdplan.units import quantity
 
-_DRIVES = ("ssd", "csd", "network-drive")
+_DRIVES = ("ssd", "csd", "network-drive", "hdd")
 _DRIVES_MAX, _YEARS_MAX = 100_000, 100.0
 
 
@@ -87,11 +87,16 @@ def durability(
         str | float | None, _number("Until a new spare is there. Default: 72h.", "TIME")
     ] = None,
     afr: Annotated[
-        str | float | None, _number("Drives that fail a year. Default: 0.98%.", "SHARE")
+        str | float | None,
+        _number("Drives that fail a year. Default: 0.98%; hard drives 1.57%.", "SHARE"),
     ] = None,
     unreadable: Annotated[
         float | None,
-        Option("Unreadable sectors for each bit read. Default: 1e-16.", min=0, max=1e-9),
+        Option(
+            "Unreadable sectors for each bit read. Default: 1e-16; hard drives 1e-15.",
+            min=0,
+            max=1e-9,
+        ),
     ] = None,
     host_outages: Annotated[
         float | None, Option("Failures of one host a year. Default: 0.56.", min=0, max=1000)
@@ -137,9 +142,13 @@ def durability(
     bytes per second, shares and hours. Returns the sheets ``codes``, ``losses``, ``spares`` and
     ``numbers``; fact ``answer`` is one paragraph.
     """
+    product = _product(part, catalogue)
+    disks = product is not None and product.kind == "hdd"
+    afr_of = "hdd_afr" if disks else "ssd_afr"
+    unreadable_of = "hdd_unreadable_per_bit" if disks else "unreadable_per_bit"
     values = _Values({
-        "ssd_afr": _share("afr", afr),
-        "unreadable_per_bit": unreadable,
+        afr_of: _share("afr", afr),
+        unreadable_of: unreadable,
         "host_outages": host_outages,
         "host_hours": host_hours,
         "host_lost": _share("host_lost", host_lost),
@@ -161,7 +170,6 @@ def durability(
             raise ModelError(name, text, f"one of {', '.join(known)}")
     if spread == "rack" and not racks:
         raise ModelError("spread", spread, "the number of racks (racks) with it")
-    product = _product(part, catalogue)
     speeds = {
         name: _of_drive(name, given, measures, product)
         for name, given, measures in (
@@ -184,20 +192,20 @@ def durability(
             link_Bps=_positive("link", "100Gb/s" if link is None else link, "Bps"),
             decode_Bps=cores * decodes[-1]["GBps"] * 1e9,
         ),
-        afr=values["ssd_afr"],
+        afr=values[afr_of],
         hosts=values.part("host", hosts),
         racks=values.part("rack", racks),
         domain=spread,
-        unreadable_per_bit=values["unreadable_per_bit"],
+        unreadable_per_bit=values[unreadable_of],
         share=values["share"],
         to_spare=rebuild == "spare",
         wait_hours=_hours("wait", wait) or 0.0,
         replace_hours=values["replace_hours"],
         decodes=tuple((one["data"], one["parity"], cores * one["GBps"] * 1e9) for one in decodes),
     )
-    for name in ("ssd_afr", "share"):
+    for name, option in ((afr_of, "afr"), ("share", "share")):
         if not values[name]:
-            raise ModelError({"ssd_afr": "afr"}.get(name, name), 0, "more than 0")
+            raise ModelError(option, 0, "more than 0")
     goals = solver.Goals(
         nines=nines,
         unavailable=1.0 - (_share("available", available) or 0.0),

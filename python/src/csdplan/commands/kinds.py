@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import TypeVar
 
 from csdplan.solve import optimize as solver
-from csdplan.solve.purchase import Request
+from csdplan.solve.purchase import Cpu, DriveKind, Request
+
+_PartT = TypeVar("_PartT", Cpu, DriveKind)
 
 #: Finds the cheapest purchase of a request; None if there is none.
 Finder = Callable[..., solver.Plan | None]
@@ -23,6 +27,12 @@ class AnyKinds:
         return solver.optimize(request, time_limit_s=self._time_limit_s, explain=explain)
 
 
+def _one_of_each(parts: Sequence[tuple[_PartT, bool]]) -> list[tuple[_PartT, ...]]:
+    """Return every choice of one part for flash, and one for hard drives if there are any."""
+    tiers = [[part for part, disk in parts if disk == which] for which in (False, True)]
+    return list(product(*(tier for tier in tiers if tier)))
+
+
 class OneKind:
     """Finds the cheapest purchase with drives of one kind and hosts of one kind.
 
@@ -36,20 +46,22 @@ class OneKind:
     def __call__(self, request: Request, *, explain: bool = True) -> solver.Plan | None:
         """Return the cheapest such purchase, with what binds if `explain`."""
         bounds: list[tuple[float, int, Request, solver.Plan]] = []
-        for kind in request.drives:
-            part = replace(request, drives=(kind,))
+        for drives in _one_of_each([(kind, kind.disk) for kind in request.drives]):
+            part = replace(request, drives=drives)
             if (plan := self._any(part, explain=False)) is not None:
                 bounds.append((plan.cost_usd, len(bounds), part, plan))
         best: tuple[Request, solver.Plan] | None = None
         for bound, _, part, plan in sorted(bounds, key=lambda one: one[:2]):
             if best is not None and bound >= best[1].cost_usd:
                 break
-            for cpu in part.cpus if len(plan.hosts) > 1 else ():
-                alone = replace(part, cpus=(cpu,))
+            tiers = {cpu.disks for cpu in part.cpus}
+            choices = _one_of_each([(cpu, cpu.disks) for cpu in part.cpus])
+            for cpus in choices if len(plan.hosts) > len(tiers) else ():
+                alone = replace(part, cpus=cpus)
                 other = self._any(alone, explain=False)
                 if other is not None and (best is None or other.cost_usd < best[1].cost_usd):
                     best = alone, other
-            if len(plan.hosts) <= 1 and (best is None or plan.cost_usd < best[1].cost_usd):
+            if len(plan.hosts) <= len(tiers) and (best is None or plan.cost_usd < best[1].cost_usd):
                 best = part, plan
         if best is None:
             return None

@@ -10,14 +10,14 @@ from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, load_catalogue
 from csdplan.hardware import Part as Product
-from csdplan.model.wire import CoreTime
 from csdplan.options import CatalogueOption, Option, PricesOption, documented, paths_of
+from csdplan.request.front import core_time
 from csdplan.result import network as sheets
 from csdplan.result.sourced import Sourced, numbers
 from csdplan.solve.fabric import behind, front_end, stations
 from csdplan.units import quantity
 
-_DRIVES = ("ssd", "csd", "network-drive")
+_DRIVES = ("ssd", "csd", "network-drive", "hdd")
 #: Blocks of reads [bytes]: least, most.
 _LEAST, _MOST = 512, 16 * 1024 * 1024
 
@@ -35,7 +35,9 @@ def network(
     iops: Annotated[
         float | None,
         Option(
-            "Reads a second of one drive at most; by default its bandwidth alone counts.", min=1
+            "Reads a second of one drive at most; by default the catalogue's, or its bandwidth "
+            "alone counts.",
+            min=1,
         ),
     ] = None,
     media_us: Annotated[
@@ -79,8 +81,7 @@ def network(
         _part(found, "switch", switch, ("switch",), "ports"),
     )
     measured = published.read("network.toml")
-    small, long = _points(measured)
-    core = CoreTime.through(small, long)
+    core = core_time()
     blocks = [
         behind(
             length,
@@ -90,7 +91,7 @@ def network(
             cores=cores,
             core=core,
             drive_Bps=_number(drive, "read_Bps"),
-            drive_per_s=iops,
+            drive_per_s=drive.value("read_per_s") if iops is None else iops,
         )
         for length in (_lengths(block or ("4KiB", "16KiB", "128KiB", "1MiB")))
     ]
@@ -134,16 +135,6 @@ def _lengths(texts: Sequence[str]) -> list[int]:
             raise ModelError("block", text, f"a whole number of bytes from {_LEAST} to 16 MiB")
         found.append(int(size))
     return found
-
-
-def _points(measured: dict[str, Any]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return bytes and seconds of a core for short and for long reads in a deep queue."""
-    deep = sorted(
-        (float(one["block"]), one["cpu_us"] / 1e6)
-        for one in measured["point"]
-        if one["op"] == "read" and one["depth"] > 1
-    )
-    return deep[0], deep[-1]
 
 
 def _part(

@@ -61,6 +61,14 @@ def plan(
             type=list[str],
         ),
     ] = (),
+    cold: Annotated[
+        str | float | None,
+        Option("Of the data, what is kept on hard drives, such as 400TB.", metavar="SIZE"),
+    ] = None,
+    cold_read: Annotated[
+        str | float | None,
+        Option("What is read of cold data, all day, such as 2GB/s.", metavar="RATE"),
+    ] = None,
     usable: Annotated[
         bool,
         Option(
@@ -82,6 +90,17 @@ def plan(
         Option(
             "Client data written in a day, which wears drives out. Default: the peak, all day.",
             metavar="SIZE",
+        ),
+    ] = None,
+    serve: Annotated[
+        str | float | None, Option("Data that clients read, such as 10GB/s.", metavar="RATE")
+    ] = None,
+    network: Annotated[
+        bool | None,
+        Option(
+            "Buy each host a card and a port of a switch for clients, or do not. "
+            "Default: if clients write, read or get results.",
+            flag="--network/--no-network",
         ),
     ] = None,
     filesystem: Annotated[
@@ -161,12 +180,16 @@ def plan(
     """
     given = {
         "store": store,
+        "cold": cold,
+        "cold_read": cold_read,
         "workload": list(workload) or None,
         "protect": protect,
         "budget": budget,
         "power": power,
         "write": write,
         "write_daily": write_daily,
+        "serve": serve,
+        "network": network,
         "filesystem": filesystem,
         "spare": spare,
         "compression": compression,
@@ -206,14 +229,15 @@ def plan(
         return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
     others = question_asked.others(asked.request, best)
     weighed = question_asked.weighed(asked, [best, *(one for _, one in others if one)], draws)
-    hosts = [asked.chassis] if best.hosts else []
+    in_chassis = [cpu.name for cpu in asked.request.cpus if not cpu.disks]
+    hosts = [asked.chassis] if any(name in best.hosts for name in in_chassis) else []
     paid = {name: chosen.prices[name] for name in (*best.bought, *hosts)}
     answer = planned.unmeasured(best, asked.unmeasured, titles)
     answer += planned.paragraph(asked.request, best, weighed, titles)
     answer += f" {regret_text(weighed, draws, titles)}"
     answer += priced.prices_text(paid, date.today())
     warnings += priced.expired(paid, date.today())
-    chassis = {cpu.name: chosen.prices[asked.chassis].usd for cpu in asked.request.cpus}
+    chassis = dict.fromkeys(in_chassis, chosen.prices[asked.chassis].usd)
     sheets = {
         "bill": purchase.bill(asked.request, best),
         "work": purchase.work(best),
@@ -227,7 +251,11 @@ def plan(
             "Prices of this bill", {name: [one] for name, one in paid.items()}, date.today()
         ),
     }
-    for name, needed in (("work", question.works), ("lists", weighed), ("enters", best.enters_usd)):
+    for name, needed in (
+        ("work", question.works or question.serve_Bps or question.cold_read_Bps),
+        ("lists", weighed),
+        ("enters", best.enters_usd),
+    ):
         if not needed:
             del sheets[name]
     return Tables(sheets, warnings, facts={"verdict": best.verdict.value, "answer": answer})

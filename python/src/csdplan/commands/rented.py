@@ -106,6 +106,8 @@ def cloud(
         "growth": growth, "years": years,
     }  # fmt: skip
     question = replace(ask_of(given, ask), kwh_usd=kwh)
+    if question.cold_bytes:
+        raise ModelError("cold", question.cold_bytes, "none: instances have no hard drives")
     if question.store_bytes and hours < _DAY:
         raise ModelError("hours", hours, "24 with data to keep: stopped instances lose it")
     body = published.read("cloud.toml")

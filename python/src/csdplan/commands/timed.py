@@ -94,6 +94,8 @@ def day(
         # Windows alone are a question; reading next to nothing stands for them until then.
         given["workload"] = [{"name": "none", "throughput": "1B/s", "core": "1GB/s"}]
     base = ask_of(given, None)
+    # Every window has the same parts on offer.
+    base = replace(base, network=any(ask_in(base, one).has_clients for one in times))
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
     choice = Choice.of(chosen, profile, only, without)
     asked = [choice.asked(ask_in(base, one)) for one in times]
@@ -194,7 +196,10 @@ def _grown(ask: Ask, years: float) -> Ask:
     return replace(
         ask,
         store_bytes=factor * ask.store_bytes,
+        cold_bytes=factor * ask.cold_bytes,
+        cold_read_Bps=factor * ask.cold_read_Bps,
         write_Bps=factor * ask.write_Bps,
+        serve_Bps=factor * ask.serve_Bps,
         works=tuple(replace(one, required_Bps=factor * one.required_Bps) for one in ask.works),
         growth=0.0,
     )

@@ -10,7 +10,9 @@ from pydantic import Field, model_validator
 from csdplan.hardware.source import Key
 from csdplan.profile.schema import Provenance, Table, Text
 
-KINDS = ("ssd", "csd", "network-drive", "cpu", "server", "nic", "switch")
+KINDS = (
+    "ssd", "csd", "network-drive", "hdd", "cpu", "server", "disk-server", "nic", "switch",
+)  # fmt: skip
 #: Numbers of things.
 _MOST = 1_000_000
 _WHOLE = ("cores", "slots", "ports", "pcie_generation", "pcie_lanes")
@@ -33,12 +35,15 @@ class Part(Table):
 
     name: Key
     title: Text
-    kind: Literal["ssd", "csd", "network-drive", "cpu", "server", "nic", "switch"]
+    kind: Literal[
+        "ssd", "csd", "network-drive", "hdd", "cpu", "server", "disk-server", "nic", "switch"
+    ]
     note: Text | None = None
     profile: Text | None = None
     device: Text | None = None
     capacity_bytes: Number | None = None
     read_Bps: Number | None = None
+    read_per_s: Number | None = None
     write_Bps: Number | None = None
     media_bw_Bps: Number | None = None
     link_Bps: Number | None = None

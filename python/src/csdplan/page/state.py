@@ -18,7 +18,7 @@ from csdplan.profile import Profile, load, shipped_names
 from csdplan.profile.read import parse
 from csdplan.profile.schema import Point
 from csdplan.request.ask import SPREAD as USUAL_SPREAD
-from csdplan.request.ask import protection
+from csdplan.request.coding import protection
 
 #: Name of an uploaded profile.
 UPLOADED = "uploaded"

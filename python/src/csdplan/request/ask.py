@@ -5,7 +5,6 @@ Quantities are text with units. Every fault of a question is found before any is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import expm1, log1p
@@ -14,17 +13,16 @@ from typing import Any
 
 from csdplan.errors import CsdplanError, ModelError, Problem, ProfileInvalid
 from csdplan.model.overlap import Overlap
+from csdplan.request.coding import protection
 from csdplan.request.file import values_of
-from csdplan.solve.durability import DATA_MAX, PARITY_MAX
 from csdplan.units import quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
 SPREAD = 0.05
 #: CPU that a core is of, unless a workload says otherwise: the host of the shipped profiles.
 UNIT_CPU = "epyc-7352"
-_PROTECTION = re.compile(r"replica:([0-9]{1,4})|rs:([0-9]{1,4})\+([0-9]{1,4})")
-#: Blocks of a stripe: a code over bytes has no more, and nobody keeps as many copies.
-_BLOCKS_MAX = 256
+#: Name of what clients read, among the workloads.
+SERVED = "served to clients"
 #: Beyond these a number is a slip of the pen, and powers of it leave the range of floats.
 _GROWTH_MAX, _YEARS_MAX, _COMPRESSION_MAX, _HOSTS_MAX = 10.0, 100.0, 1000.0, 4096
 #: Least and most that is asked for at all [bytes, bytes/s, USD, W, U].
@@ -71,6 +69,8 @@ class Ask:
     ----------
     store_bytes : float
         Data to keep: usable bytes if `usable`, else bytes of flash.
+    cold_bytes, cold_read_Bps : float
+        Of these the data that are kept on hard drives, and what is read of them per second.
     usable : bool
         True if coding, file system and spare space come on top of `store_bytes`.
     protect : str
@@ -81,6 +81,11 @@ class Ask:
         Client data written per second at peak.
     daily_bytes : float or None
         Client data written in a day; None: the peak, all day.
+    serve_Bps : float
+        Data that clients read per second.
+    network : bool or None
+        Whether hosts get cards and ports of switches for clients; None: if clients write, read or
+        get results.
     filesystem, spare, growth : float
         Shares [1]: of the file system, of flash kept free, of growth for each year.
     compression : float
@@ -96,11 +101,15 @@ class Ask:
     """
 
     store_bytes: float = 0.0
+    cold_bytes: float = 0.0
+    cold_read_Bps: float = 0.0
     usable: bool = True
     protect: str = "none"
     works: tuple[Work, ...] = ()
     write_Bps: float = 0.0
     daily_bytes: float | None = None
+    serve_Bps: float = 0.0
+    network: bool | None = None
     filesystem: float = 0.02
     spare: float = 0.0
     growth: float = 0.0
@@ -112,6 +121,14 @@ class Ask:
     years: float = 5.0
     hosts_max: int = 64
     overlap: Overlap = Overlap.PIPELINED
+
+    @property
+    def has_clients(self) -> bool:
+        """Return whether hosts get cards and ports of switches for clients."""
+        if self.network is not None:
+            return self.network
+        returned = any(work.returns for work in self.works)
+        return bool(self.write_Bps or self.serve_Bps or self.cold_read_Bps) or returned
 
     @property
     def grown(self) -> float:
@@ -133,48 +150,20 @@ class Ask:
     @property
     def raw_bytes(self) -> float:
         """Flash that must be bought, before compression [bytes]."""
+        return (self.store_bytes - self.cold_bytes) * self._raw
+
+    @property
+    def raw_cold_bytes(self) -> float:
+        """Capacity of hard drives that must be bought [bytes]."""
+        return self.cold_bytes * self._raw
+
+    @property
+    def _raw(self) -> float:
+        """Bytes to buy for each byte of data now [1]."""
         if not self.usable:
-            return self.store_bytes * self.grown
+            return self.grown
         efficiency, _ = protection(self.protect)
-        kept = efficiency * (1.0 - self.filesystem) * (1.0 - self.spare)
-        return self.store_bytes * self.grown / kept
-
-
-def protection(text: str) -> tuple[float, int]:
-    """Return the share of flash that holds data, and the drives needed, of ``rs:8+2`` and so on.
-
-    Raises
-    ------
-    ModelError
-        If the text names no protection.
-    """
-    found = _PROTECTION.fullmatch(text)
-    if text == "none":
-        return 1.0, 1
-    if found is not None:
-        copies, data, code = (int(one or 0) for one in found.groups())
-        if 1 < copies <= _BLOCKS_MAX:
-            return 1.0 / copies, copies
-        if data and code and data + code <= _BLOCKS_MAX:
-            return data / (data + code), data + code
-    expected = "none, replica:N (2 or more copies) or rs:K+M (K data, M code blocks)"
-    raise ModelError("protect", text, f"{expected}, at most {_BLOCKS_MAX} in all")
-
-
-def code_of(text: str) -> tuple[int, int]:
-    """Return N and K of ``rs:N+K``, within what ``csd put --protect`` takes.
-
-    Raises
-    ------
-    ModelError
-        If the text is no such code.
-    """
-    found = _PROTECTION.fullmatch(text)
-    data, parity = (int(found.group(2) or 0), int(found.group(3) or 0)) if found else (0, 0)
-    if not (1 <= data <= DATA_MAX and 1 <= parity <= PARITY_MAX):
-        expected = f"rs:N+K, N from 1 to {DATA_MAX} and K from 1 to {PARITY_MAX}"
-        raise ModelError("protect", text, expected)
-    return data, parity
+        return self.grown / (efficiency * (1.0 - self.filesystem) * (1.0 - self.spare))
 
 
 def read_work(text: str, folder: Path | None = None) -> Work:
@@ -236,11 +225,15 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
     write_Bps, daily_bytes = reader.writes()
     ask = Ask(
         store_bytes=reader.amount("store", "bytes") or 0.0,
+        cold_bytes=reader.amount("cold", "bytes") or 0.0,
+        cold_read_Bps=reader.amount("cold_read", "Bps") or 0.0,
         usable=reader.truth("usable", default=True),
         protect=reader.protect(),
         works=works,
         write_Bps=write_Bps,
         daily_bytes=daily_bytes,
+        serve_Bps=reader.amount("serve", "Bps") or 0.0,
+        network=reader.truth("network", default=False) if "network" in values else None,
         filesystem=reader.share("filesystem", 0.02),
         spare=reader.share("spare", 0.0),
         growth=reader.amount("growth", "share", most=_GROWTH_MAX) or 0.0,
@@ -253,9 +246,15 @@ def read_ask(values: Mapping[str, Any], folder: Path | None = None) -> Ask:
         hosts_max=reader.whole("hosts_max", 64),
         overlap=reader.overlap(),
     )
-    if not (reader.problems or ask.store_bytes or ask.works):
+    if not (reader.problems or ask.store_bytes or ask.works or ask.serve_Bps):
         stored = values.get("store", "absent")
         reader.wrong("store, workload", stored, "more than 0 data to store, or a workload")
+    if ask.cold_bytes > ask.store_bytes:
+        reader.wrong("cold", values["cold"], "at most what is to be stored (store)")
+    if ask.cold_read_Bps and not ask.cold_bytes:
+        reader.wrong("cold_read", values["cold_read"], "cold data, of which it is read (cold)")
+    if any(work.name == SERVED for work in works):
+        reader.wrong("workload", SERVED, "another name: serve is what clients read")
     if reader.problems:
         raise ProfileInvalid("question", reader.problems)
     return ask

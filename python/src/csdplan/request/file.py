@@ -20,9 +20,9 @@ def values_of(path: Path) -> dict[str, Any]:
 
 #: Keys of a question's file. ``page`` holds fields of the local page that are no question.
 KEYS = frozenset({
-    "store", "usable", "protect", "workload", "write", "write_daily", "filesystem", "spare",
-    "growth", "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap",
-    "profile", "page",
+    "store", "cold", "cold_read", "usable", "protect", "workload", "write", "write_daily", "serve",
+    "network", "filesystem", "spare", "growth", "compression", "budget", "power", "rack", "kwh",
+    "years", "hosts_max", "overlap", "profile", "page",
 })  # fmt: skip
 
 

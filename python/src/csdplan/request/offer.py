@@ -13,8 +13,11 @@ from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
 from csdplan.profile.workload import media_Bps
-from csdplan.request.ask import Ask, Work, protection
+from csdplan.request import cold
+from csdplan.request.ask import SERVED, Ask, Work
+from csdplan.request.coding import protection
 from csdplan.request.cores import Cores
+from csdplan.request.front import carried_Bps, clients
 from csdplan.request.load import drive_s_per_byte
 from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
@@ -128,11 +131,20 @@ def to_request(
             lacking = "; ".join(offer.left_out) or "none is on offer"
             raise ModelError("part", f"no {what}", f"one whose numbers are known: {lacking}")
     demands = [_demand(work, ask, cores, processors, stores, inside) for work in ask.works]
+    disks, servers = _cold(offer, ask, catalogue, watts=needs_watts)
+    if ask.cold_read_Bps:
+        demands.append(cold.demand_of(ask, servers))
+    if ask.serve_Bps:
+        # Clients read what is stored: all of it crosses a host, which computes next to nothing.
+        none = {cpu.name: 1e-15 for cpu in cpus}
+        demands.append(Demand(SERVED, ask.serve_Bps * ask.grown, none, {}, returns=1.0))
     if not demands:
         # Storage alone: a workload that costs next to nothing stands for reading it.
-        demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
+        readers = cpus if ask.raw_bytes else servers
+        demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in readers}, {})]
+    cpus, kinds = [*cpus, *servers], [*kinds, *disks]
     network: tuple[NetworkPart, ...] = ()
-    if any(not kind.slots for kind in kinds):
+    if ask.has_clients or any(not kind.slots for kind in kinds):
         network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
     efficiency, drives_min = protection(ask.protect)
     request = Request(
@@ -150,9 +162,11 @@ def to_request(
             write_Bps=ask.write_Bps * ask.grown / efficiency,
             written_Bps=ask.written_Bps / efficiency,
             drives_min=drives_min if drives_min > 1 else 0,
+            cold_bytes=ask.raw_cold_bytes,
         ),
         overlap=ask.overlap,
         network=network,
+        clients=clients() if ask.has_clients else None,
     )
     names = [cpu.name for cpu in cpus]
     names += [kind.name for kind in kinds] + [part.name for part in network]
@@ -302,6 +316,19 @@ def _lifetime_bytes(part: Part) -> float | None:
     return dwpd * capacity * _DAYS_PER_YEAR * (part.value("dwpd_years") or _WARRANTY_YEARS)
 
 
+def _cold(
+    offer: _Offer, ask: Ask, catalogue: Catalogue, *, watts: bool
+) -> tuple[list[DriveKind], list[Cpu]]:
+    """Return hard drives and servers for them, if there are cold data."""
+    if not ask.cold_bytes:
+        return [], []
+    drive_W, server_W = (("active_W",), cold.WATTS) if watts else ((), ())
+    drives = offer.complete(offer.of(cold.DRIVE), *cold.DRIVE_NEEDS, *drive_W)
+    servers = offer.complete(offer.of(cold.SERVER), *cold.SERVER_NEEDS, *server_W)
+    cards_Bps = {one: _NETWORK_LANES * lane_Bps for one, lane_Bps in _LANE_BPS.items()}
+    return cold.tier(ask, catalogue, drives, servers, cards_Bps)
+
+
 def _network(
     cards: Sequence[Part], switches: Sequence[Part], catalogue: Catalogue, *, watts: bool
 ) -> tuple[NetworkPart, ...]:
@@ -326,7 +353,7 @@ def _network(
         NetworkPart(
             name=part.name,
             price_usd=catalogue.price_usd(part.name) or 0.0,
-            link_Bps=min(part.value("link_Bps") or 0.0, port_Bps),
+            link_Bps=carried_Bps(min(part.value("link_Bps") or 0.0, port_Bps)),
             ports=int(part.value("ports") or 0),
             active_W=part.value("active_W"),
             rack_units=part.value("rack_units") or 0.0,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import log
 
 from csdplan.hardware import Price
+from csdplan.request.ask import SERVED
+from csdplan.request.cold import READ
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.result.weighed import range_text
 from csdplan.solve.optimize import Plan, Shortfall
@@ -55,11 +57,14 @@ def paragraph(
     text = f"Buy {bought}: ${plan.price_usd:,.0f}{range_text(weighed)}"
     if plan.energy_usd:
         text += f" and ${plan.energy_usd:,.0f} of energy in {request.limits.years:g} years"
-    text += f", room for {bytes_text(plan.capacity_bytes)}{power}. "
+    disks = {kind.name: kind.capacity_bytes for kind in request.drives if kind.disk}
+    cold = sum(disks[name] * count for name, count in plan.drives.items() if name in disks)
+    on_disks = f", {bytes_text(cold)} of it on hard drives" if cold else ""
+    text += f", room for {bytes_text(plan.capacity_bytes)}{on_disks}{power}. "
     computing = {share.where for share in plan.shares if share.in_drive}
     if computing:
         text += f"{' and '.join(titles[name] for name in sorted(computing))} compute in place. "
-    elif request.demands[0].name != "storage":
+    elif any(demand.name not in {"storage", SERVED, READ} for demand in request.demands):
         text += "All of the work is done on the hosts: drives that compute do not pay here. "
     binding = sorted(
         (need for need in plan.requirements if need.binds), key=lambda need: -need.saving_usd

@@ -81,9 +81,8 @@ def topology(request: Request, plan: Plan) -> Sheet:
             rows.append((where, "drive", held.name, held.count, port, *rates))
         for name, count in one.cards.items():
             port = "slot, and port of a switch"
-            rows.append(
-                (where, "network card", name, count, port, None, one.network_Bps, None, None)
-            )
+            crossing = (one.network_Bps, one.given_Bps, one.taken_Bps)
+            rows.append((where, "network card", name, count, port, None, *crossing))
         first = last + 1
     for part in request.network:
         if part.ports and (count := plan.network.get(part.name, 0)):
@@ -92,7 +91,8 @@ def topology(request: Request, plan: Plan) -> Sheet:
     columns = ("host", "what", "name", "count", "port", "computes_Bps", "read_Bps")
     note = (
         "count: in each of these hosts; rates: of each. A host computes what is read from its own "
-        "drives and over its own card; read, returned and written bytes share a drive's port"
+        "drives and over its own card; read, returned and written bytes share a drive's port, and "
+        "a card: there they are what drives on the network send and get, clients get, and write"
     )
     more = ("returned_Bps", "written_Bps")
     return sheet_of("What is in which host", (*columns, *more), rows, note)
@@ -155,6 +155,7 @@ def _unit(requirement: str) -> tuple[float, str]:
     """Return the unit that people read a requirement in, and its size."""
     units = {
         "capacity": (1e12, "TB"),
+        "cold capacity": (1e12, "TB"),
         "budget": (1.0, "USD"),
         "power": (1.0, "W"),
         "hosts": (1.0, "hosts"),

@@ -49,14 +49,16 @@ def _cpu(request: Request, cpu: Cpu) -> tuple[float, ...]:
     """Return what a host costs and lacks; the less of each, the better."""
     times = (demand.core_s_per_byte.get(cpu.name, inf) / cpu.cores for demand in request.demands)
     lacks = (-cpu.intake_Bps, -cpu.slots, -cpu.bay_Bps, -cpu.card_Bps)
-    return (cpu.price_usd, cpu.rack_units, *_watts(request, cpu), *times, *lacks)
+    cores = () if request.clients is None else (-cpu.cores,)
+    place = (cpu.disks, not cpu.disks)
+    return (cpu.price_usd, *place, cpu.rack_units, *_watts(request, cpu), *times, *lacks, *cores)
 
 
 def _drive(request: Request, kind: DriveKind) -> tuple[float, ...]:
     times = (demand.drive_s_per_byte.get(kind.name, inf) for demand in request.demands)
     lacks = (-kind.capacity_bytes, -kind.read_Bps, -media_Bps(kind, request.demands), -kind.lanes)
     # Drives of unequal slots are of no one's kind: a slot less is not a slot in a host.
-    place = (kind.slots, -kind.slots)
+    place = (kind.slots, -kind.slots, kind.disk, not kind.disk)
     writes = (-(kind.write_Bps or 0.0), -kind.endurance_Bps) if request.limits.write_Bps else ()
     watts = _watts(request, kind)
     return (kind.price_usd, kind.rack_units, *watts, *times, *lacks, *place, *writes)

@@ -6,6 +6,7 @@ from csdplan.solve.highs import Answer, Status
 from csdplan.solve.plans import Held, Placed, Plan, Share, Verdict
 from csdplan.solve.program import GB, Program
 from csdplan.solve.purchase import port_Bps
+from csdplan.solve.rows import client_terms
 
 #: Rates below this share of what is required are rounding.
 _LEAST = 1e-6
@@ -91,6 +92,10 @@ def _placed(built: Program, answer: Answer, g: int) -> Placed | None:
     over = sum(values[v] for (_, k, n), v in built.read.items() if n == g and k in built.box)
     over += sum(values[v] for (_, n), v in built.sent.items() if n == g)
     over += sum(values[v] for (k, n), v in built.written.items() if n == g and k in built.box)
+    taken, given = (
+        sum(factor * values[v] for v, factor in terms.items()) * GB / hosts
+        for terms in client_terms(built, g)
+    )
     return Placed(
         name=built.cpu(g).name,
         hosts=hosts,
@@ -98,6 +103,8 @@ def _placed(built: Program, answer: Answer, g: int) -> Placed | None:
         cards={name: count for name, count in cards.items() if count},
         network_Bps=float(over) * GB / hosts,
         shares=_kept(built, shares),
+        taken_Bps=float(taken),
+        given_Bps=float(given),
     )
 
 

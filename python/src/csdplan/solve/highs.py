@@ -106,18 +106,24 @@ class Prices:
         that of the program: GB/s, TB, W, hosts.
     excess : dict
         What each variable costs more than it is worth, for variables that are not used.
+    values : ndarray
+        The values of all variables; empty if nothing is feasible.
+    value : float
+        The objective.
     """
 
     rows: dict[str, float] = field(default_factory=dict)
     excess: dict[int, float] = field(default_factory=dict)
+    values: FloatArray = field(default_factory=lambda: np.empty(0))
+    value: float = np.inf
 
 
-def shadow_prices(built: Program) -> Prices:
+def shadow_prices(built: Program, objective: dict[int, float]) -> Prices:
     """Return the prices of a program whose drives and hosts are divisible."""
     from scipy.optimize import linprog  # noqa: PLC0415
     from scipy.sparse import vstack  # noqa: PLC0415
 
-    parts = matrices(built, built.cost_usd, relaxed=True)
+    parts = matrices(built, objective, relaxed=True)
     rows = parts["constraints"]
     above, below = np.isfinite(rows.ub), np.isfinite(rows.lb)
     matrix = vstack([rows.A[above], -rows.A[below]])
@@ -133,7 +139,8 @@ def shadow_prices(built: Program) -> Prices:
     for index, price in zip(order, result.ineqlin.marginals, strict=True):
         prices[names[index]] = prices.get(names[index], 0.0) + abs(float(price))
     excess = enumerate(result.lower.marginals)
-    return Prices(prices, {v: float(more) for v, more in excess if more > 0})
+    found = {v: float(more) for v, more in excess if more > 0}
+    return Prices(prices, found, np.asarray(result.x), float(result.fun))
 
 
 @contextmanager

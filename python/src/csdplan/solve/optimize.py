@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from csdplan.errors import ModelError
+from csdplan.solve.affordable import cheapest
 from csdplan.solve.found import plan_of
 from csdplan.solve.highs import Status, shadow_prices
 from csdplan.solve.place import solve
@@ -64,15 +65,14 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     ModelError
         If the time ran out before any purchase was found.
     """
-    built, answer = solve(request, least_cost, time_limit_s)
+    built, answer = cheapest(request, least_cost, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     plan = plan_of(built, answer)
     if not explain:
         return plan
     divisible = program(request)
-    least_cost(divisible)
-    prices = shadow_prices(divisible)
+    prices = shadow_prices(divisible, least_cost(divisible))
     needs = tuple(_requirements(built, plan, prices.rows))
     return replace(plan, requirements=needs, enters_usd=_enters(divisible, plan, prices.excess))
 
@@ -196,7 +196,9 @@ def _most(request: Request, budget_usd: float | None, time_limit_s: float) -> Pl
 
 def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[Requirement]:
     request, limits = built.request, built.request.limits
-    reached: dict[str, float] = {"capacity": plan.capacity_bytes, "budget": plan.spent_usd(limits)}
+    cold = sum(k.capacity_bytes * plan.drives.get(k.name, 0) for k in request.drives if k.disk)
+    reached = {"capacity": plan.capacity_bytes - cold, "cold capacity": cold}
+    reached["budget"] = plan.spent_usd(limits)
     reached["hosts"] = float(sum(plan.hosts.values()))
     heights = {cpu.name: cpu.rack_units for cpu in request.cpus}
     heights |= {kind.name: kind.rack_units for kind in request.drives}
@@ -208,7 +210,14 @@ def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[
     for demand in request.demands:
         shares = [share for share in plan.shares if share.workload == demand.name]
         reached[f"throughput of {demand.name}"] = sum(share.rate_Bps for share in shares)
-    units = {"capacity": TB, "budget": 1.0, "power": 1.0, "hosts": 1.0, "rack": 1.0}
+    units = {
+        "capacity": TB,
+        "cold capacity": TB,
+        "budget": 1.0,
+        "power": 1.0,
+        "hosts": 1.0,
+        "rack": 1.0,
+    }
     found = []
     for name in _elastic_names(request):
         required = _required(request, name)
@@ -227,6 +236,8 @@ def _elastic_names(request: Request) -> list[str]:
     names = [f"throughput of {demand.name}" for demand in request.demands]
     if limits.capacity_bytes > 0:
         names.append("capacity")
+    if limits.cold_bytes:
+        names.append("cold capacity")
     if limits.budget_usd is not None:
         names.append("budget")
     if limits.power_W is not None:
@@ -242,6 +253,7 @@ def _required(request: Request, name: str) -> float:
     limits = request.limits
     values: dict[str, float | None] = {
         "capacity": limits.capacity_bytes,
+        "cold capacity": limits.cold_bytes,
         "budget": limits.budget_usd,
         "power": limits.power_W,
         "rack": limits.rack_units,
@@ -296,7 +308,7 @@ def _widen(built: Program) -> None:
 def _slackened(request: Request, row: Row, slack: int) -> Row:
     """Return a row that gives way by the share `slack` of what it requires."""
     change = _required(request, row.name)
-    if row.name == "capacity":
+    if row.name.endswith("capacity"):
         change /= TB
     elif row.name.startswith("throughput") or row.name == "writes":
         change /= GB

@@ -73,9 +73,11 @@ class Placed:
     cards : dict
         Network cards in each, by name.
     network_Bps : float
-        Bytes per second that cross the cards of each.
+        Bytes per second that each exchanges with drives on the network over its cards.
     shares : tuple of Share
         Work that each does, on its cores and in its drives.
+    taken_Bps, given_Bps : float
+        Bytes per second that clients write to each, and get of it, over its cards.
     """
 
     name: str
@@ -84,6 +86,8 @@ class Placed:
     cards: dict[str, int]
     network_Bps: float
     shares: tuple[Share, ...]
+    taken_Bps: float = 0.0
+    given_Bps: float = 0.0
 
 
 @dataclass(frozen=True)

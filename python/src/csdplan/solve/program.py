@@ -185,7 +185,8 @@ class Program:
     def kinds_in(self, group: int) -> list[int]:
         """Return the kinds of drives that hosts of a group have, or reach over their cards."""
         found = range(len(self.request.drives))
-        return [k for k in found if (k, group) in self.drive or k in self.box]
+        boxes = {} if self.cpu(group).disks else self.box
+        return [k for k in found if (k, group) in self.drive or k in boxes]
 
     @cached_property
     def is_plain(self) -> list[bool]:
@@ -219,7 +220,7 @@ def _modes_of(request: Request, groups: Sequence[Group]) -> tuple[Mode, ...]:
 
 def _speeds(cpu: Cpu, request: Request) -> list[float]:
     found: set[float] = {cpu.intake_Bps}
-    ports = sorted({port_Bps(kind, cpu) for kind in request.drives})
+    ports = sorted({port_Bps(kind, cpu) for kind in request.drives if kind.disk == cpu.disks})
     for one, other in combinations_with_replacement(ports, 2):
         most = min(int(cpu.intake_Bps / one), cpu.slots)
         for count in range(most + 1):
@@ -278,6 +279,8 @@ def _drives(built: Program, k: int, kind: DriveKind) -> None:
         _powered(built, built.box[k], 1.0, kind.active_W, kind.average_W)
         return
     for g, group in enumerate(built.groups):
+        if built.cpu(g).disks != kind.disk:
+            continue
         slots = built.cpu(g).slots // kind.slots * (1 if group.size else most)
         index = built.drive[k, g] = _bought(built, slots, built.times(g), kind.price_usd)
         _powered(built, index, built.times(g), kind.active_W, kind.average_W)
@@ -323,7 +326,8 @@ def _work(built: Program) -> None:
             if kind.name not in demand.drive_s_per_byte:
                 continue
             for g in [-1] if k in built.box else range(len(built.groups)):
-                built.inside[i, k, g] = built.variable(np.inf)
+                if g < 0 or (k, g) in built.drive:
+                    built.inside[i, k, g] = built.variable(np.inf)
         for j, mode in enumerate(built.modes):
             if mode.transfer_Bps and built.cpu(mode.group).name in demand.core_s_per_byte:
                 built.computed[i, j] = built.variable(np.inf)

@@ -14,6 +14,7 @@ from csdplan.model.cost import BUSY, HOURS_PER_YEAR, PUE
 from csdplan.model.inputs import not_negative, positive
 from csdplan.model.memory import through_Bps
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 
 #: Lanes of PCIe of a drive bay.
 BAY_LANES = 4
@@ -45,6 +46,8 @@ class Cpu:
         Bytes per second that its memory takes and gives together.
     most : int or None
         How many there are; None: as many as are wanted.
+    disks : bool
+        True if its bays are for hard drives, and for nothing else.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Cpu:
     card_Bps: float = float("inf")
     memory_Bps: float = float("inf")
     most: int | None = None
+    disks: bool = False
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -120,6 +124,8 @@ class DriveKind:
         Lanes of PCIe that it has; a bay has `BAY_LANES`.
     most : int or None
         How many there are; None: as many as are wanted.
+    disk : bool
+        True for a hard drive, which holds cold data.
     """
 
     name: str
@@ -135,6 +141,7 @@ class DriveKind:
     endurance_Bps: float = float("inf")
     lanes: int = BAY_LANES
     most: int | None = None
+    disk: bool = False
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
@@ -213,7 +220,8 @@ class Demand:
     stored_bytes : float
         Size of its data; each byte is worked on where it lies. 0: not counted against drives.
     returns : float
-        Bytes that a drive sends to its host for each byte of input [1].
+        Bytes of result for each byte of input [1]: a drive sends them to its host, and hosts to
+        their clients, if there are any.
     """
 
     name: str
@@ -238,8 +246,8 @@ class Limits:
 
     Attributes
     ----------
-    capacity_bytes : float
-        Capacity of all drives together, at least [bytes].
+    capacity_bytes, cold_bytes : float
+        Capacity of all drives but hard drives, and of all hard drives, at least [bytes].
     budget_usd, power_W : float or None
         Money, and power with everything at work, at most.
     budget_covers : str
@@ -257,7 +265,7 @@ class Limits:
     written_Bps : float or None
         The same on average over the years, which wears drives out; by default `write_Bps`.
     drives_min : int
-        Drives at least, such as those that a code needs.
+        Drives at least, such as those that a code needs; of hard drives as many again.
     """
 
     capacity_bytes: float = 0.0
@@ -273,9 +281,11 @@ class Limits:
     write_Bps: float = 0.0
     written_Bps: float | None = None
     drives_min: int = 0
+    cold_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         not_negative("capacity_bytes", self.capacity_bytes)
+        not_negative("cold_bytes", self.cold_bytes)
         not_negative("energy_usd_per_kWh", self.energy_usd_per_kWh)
         not_negative("years", self.years)
         positive("hosts_max", self.hosts_max)
@@ -325,7 +335,10 @@ class Request:
         ``serial`` if hosts add load and compute time, as the papers do; else they overlap. Drives'
         times are as given.
     network : tuple of NetworkPart
-        Cards and switches that drives on the network need; empty if theirs are not bought.
+        Cards and switches that drives on the network need, and clients; empty if theirs are not
+        bought.
+    clients : Clients or None
+        What hosts do for clients; None: how clients reach them is not planned.
     """
 
     cpus: tuple[Cpu, ...]
@@ -334,8 +347,11 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     overlap: Overlap = Overlap.SERIAL
     network: tuple[NetworkPart, ...] = ()
+    clients: Clients | None = None
 
     def __post_init__(self) -> None:
+        if self.clients is not None and not self.network:
+            raise ModelError("network", "[]", "cards and switches, through which clients come")
         for name in ("cpus", "drives", "demands", "network"):
             items: Sequence[Cpu | DriveKind | Demand | NetworkPart] = getattr(self, name)
             if not items and name != "network":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from csdplan.model.overlap import Overlap
+from csdplan.solve.clients import Clients
 from csdplan.solve.program import ANY, GB, TB, Group, Program, begin, drives_max, together
 from csdplan.solve.purchase import Request, media_Bps, port_Bps
 from csdplan.solve.stock import stock_rows
@@ -70,6 +71,8 @@ def _host_rows(built: Program, g: int) -> None:
     if more or (computed and request.overlap is Overlap.PIPELINED):
         intake = built.hosts_of(g, -cpu.intake_Bps / GB)
         built.at_most(f"intake of {cpu.name}", {**computed, **more, **intake})
+    if request.clients is not None and request.clients.core_s_per_byte:
+        _client_rows(built, g, request.clients)
     if request.overlap is Overlap.SERIAL:
         lanes = {
             v: -built.times(g) * port_Bps(request.drives[k], cpu) / GB
@@ -79,7 +82,7 @@ def _host_rows(built: Program, g: int) -> None:
         lanes |= {
             v: -built.times(g) * min(request.network[p].link_Bps, cpu.card_Bps) / GB
             for (p, n), v in built.card.items()
-            if n == g
+            if n == g and built.box
         }
         fed = {built.host[j]: built.times(g) * mode.transfer_Bps / GB for j, mode in modes.items()}
         built.at_most("lanes", {**lanes, **fed})
@@ -96,17 +99,49 @@ def _order_rows(built: Program) -> None:
 
 
 def _mode_rows(built: Program, j: int) -> None:
+    mode, overlap = built.modes[j], built.request.overlap
+    name = "time" if overlap is Overlap.SERIAL else "cores"
+    terms = _busy(built, j)
+    terms[built.host[j]] = -built.times(mode.group)
+    built.at_most(f"{name} of {built.cpu(mode.group).name}", terms)
+
+
+def _busy(built: Program, j: int) -> dict[int, float]:
+    """Return the time that work takes of all cores of a host of a mode, as terms."""
     request, mode = built.request, built.modes[j]
     cpu = built.cpu(mode.group)
-    work = {i: v for (i, n), v in built.computed.items() if n == j}
-    seconds = {i: GB * request.demands[i].core_s_per_byte[cpu.name] / cpu.cores for i in work}
-    name = "cores"
-    if request.overlap is Overlap.SERIAL:
-        name = "time"
-        seconds = {i: each + GB / mode.transfer_Bps for i, each in seconds.items()}
-    terms = {v: seconds[i] for i, v in work.items()}
-    terms[built.host[j]] = -built.times(mode.group)
-    built.at_most(f"{name} of {cpu.name}", terms)
+    load = GB / mode.transfer_Bps if request.overlap is Overlap.SERIAL and mode.transfer_Bps else 0
+    return {
+        v: GB * request.demands[i].core_s_per_byte[cpu.name] / cpu.cores + load
+        for (i, n), v in built.computed.items()
+        if n == j
+    }
+
+
+def _client_rows(built: Program, g: int, clients: Clients) -> None:
+    """Have cores find the time for what clients write and get, next to their work."""
+    cpu = built.cpu(g)
+    terms: dict[int, float] = {}
+    for j, mode in enumerate(built.modes):
+        if mode.group == g:
+            terms |= _busy(built, j)
+    each = GB * clients.core_s_per_byte / cpu.cores
+    taken, given = client_terms(built, g)
+    for v, bytes in (*taken.items(), *given.items()):
+        terms[v] = terms.get(v, 0.0) + each * bytes
+    built.at_most(f"cores of {cpu.name}", terms | built.hosts_of(g, -1.0))
+
+
+def client_terms(built: Program, g: int) -> tuple[dict[int, float], dict[int, float]]:
+    """Return what clients write to the hosts of a group, and get of them, as terms."""
+    if built.request.clients is None:
+        return {}, {}
+    demands = built.request.demands
+    given = _back(built, g)
+    for (i, j), v in built.computed.items():
+        if built.modes[j].group == g and demands[i].returns:
+            given[v] = demands[i].returns
+    return {v: 1.0 for (_, n), v in built.written.items() if n == g}, given
 
 
 def _read_rows(built: Program, g: int) -> None:
@@ -201,10 +236,10 @@ def _every_drive(built: Program, k: int) -> dict[int, float]:
 def _storage_rows(built: Program) -> None:
     """Require the capacity, and room for data where it is worked on."""
     request, limits = built.request, built.request.limits
-    capacity: dict[int, float] = {}
+    capacity: dict[bool, dict[int, float]] = {False: {}, True: {}}
     for k, kind in enumerate(request.drives):
         room = {v: one * kind.capacity_bytes / TB for v, one in _every_drive(built, k).items()}
-        capacity |= room
+        capacity[kind.disk] |= room
         stored: dict[int, float] = {}
         for i, demand in enumerate(request.demands):
             if demand.stored_bytes:
@@ -213,12 +248,18 @@ def _storage_rows(built: Program) -> None:
                 stored |= {v: each for (w, n, _), v in built.inside.items() if (w, n) == (i, k)}
         if stored:
             built.at_most(f"data on {kind.name}", stored | {v: -tb for v, tb in room.items()})
-    built.require("capacity", capacity, limits.capacity_bytes / TB, np.inf)
-    if limits.drives_min:
-        every: dict[int, float] = {}
-        for k in range(len(request.drives)):
-            every |= _every_drive(built, k)
-        built.require("drives of a code", every, float(limits.drives_min), np.inf)
+    for disk, name, bytes in (
+        (False, "capacity", limits.capacity_bytes),
+        (True, "cold capacity", limits.cold_bytes),
+    ):
+        if disk and not bytes:
+            continue
+        built.require(name, capacity[disk] or {built.scale: 0.0}, bytes / TB, np.inf)
+        if limits.drives_min and (bytes or not limits.cold_bytes):
+            every: dict[int, float] = {}
+            for k, kind in enumerate(request.drives):
+                every |= _every_drive(built, k) if kind.disk == disk else {}
+            built.require("drives of a code", every, float(limits.drives_min), np.inf)
     if limits.write_Bps:
         written = dict.fromkeys(built.written.values(), 1.0)
         least = limits.write_Bps / GB
@@ -252,27 +293,31 @@ def _limit_rows(built: Program) -> None:
 
 
 def _network_rows(built: Program) -> None:
-    """Give each box a port of a switch, and its readers cards that carry what they read."""
+    """Give each box a port of a switch, its readers cards, and with clients each host one."""
     request, parts = built.request, built.request.network
     for k in {k for k, _ in built.sent}:
         sent = {v: 1.0 for (n, _), v in built.sent.items() if n == k}
         back = {v: -share for v, share in _returns(built, k, -1).items()}
         built.require("results", {**sent, **back}, 0.0, 0.0)
-    if not built.card or not built.box:
+    if not built.card or not (built.box or request.clients):
         return
     boxes = dict.fromkeys(built.box.values(), 1.0)
     cards = {v: built.times(g) for (_, g), v in built.card.items()}
-    some = {v: -float(drives_max(request)) * one for v, one in cards.items()}
-    built.at_most("cards for network drives", {**boxes, **some})
+    if built.box:
+        some = {v: -float(drives_max(request)) * one for v, one in cards.items()}
+        built.at_most("cards for network drives", {**boxes, **some})
     for g in range(len(built.groups)):
         mine = {p: v for (p, n), v in built.card.items() if n == g}
         one = {v: built.times(g) for v in mine.values()}
-        built.at_most("cards in hosts", {**one, **built.hosts_of(g, -1.0)})
+        least = 0.0 if request.clients else -np.inf
+        built.require("cards in hosts", {**one, **built.hosts_of(g, -1.0)}, least, 0.0)
         link = built.cpu(g).card_Bps
         carried = {v: -built.times(g) * min(parts[p].link_Bps, link) / GB for p, v in mine.items()}
         over = {v: 1.0 for (_, k, n), v in built.read.items() if n == g and k in built.box}
         over |= {v: 1.0 for (_, n), v in built.sent.items() if n == g}
         over |= {v: 1.0 for (k, n), v in built.written.items() if n == g and k in built.box}
+        for terms in client_terms(built, g):
+            over = {v: over.get(v, 0.0) + terms.get(v, 0.0) for v in over.keys() | terms.keys()}
         if over:
             built.at_most("bandwidth of cards", {**over, **carried})
     ports = {v: -float(parts[p].ports) for p, v in built.switch.items()}
