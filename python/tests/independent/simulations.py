@@ -4,7 +4,7 @@ It is written after the rules in the guide, and shares no code with csdplan's: t
 workers in plain lists, and the speeds of all transfers found again at every event. Half of the jobs
 are kernels of the shipped profiles, the others have speeds drawn at random; one to three hosts,
 both layouts, skewed data, stragglers, uneven tasks, drives that fetch and results as long as the
-parity of a code. What csdplan draws from a seed is drawn again here from the same seed.
+parity of a code. Random numbers of csdplan's seed are drawn again here from the same seed.
 
 No rule orders what happens at the same instant, and with few tasks another order gives another
 time. A time that is far away is compared with those of other orders, drawn at random.

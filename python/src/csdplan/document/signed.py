@@ -54,6 +54,8 @@ _PAPER, _LINE, _ONCE = 1054.0, 14.5, 190.0
 _LETTERS, _HALF = 118, 54
 #: Letters of the figures would be no larger than those of a footnote below this share.
 _SMALLEST = 0.55
+#: Numbers above this are read without decimals.
+_DIGITS = 100
 #: Rows of what may change, which the page has room for.
 _ROWS = 4
 _MARKS = (
@@ -236,7 +238,8 @@ def _with_unit(name: str, value: Value) -> str:
 
 def _number(value: Value) -> str:
     number = float(value or 0)
-    return f"{number:,.0f}" if number == int(number) or number > 100 else f"{number:.4g}"  # noqa: PLR2004
+    whole = number == int(number) or number > _DIGITS
+    return f"{number:,.0f}" if whole else f"{number:.4g}"
 
 
 def _said(value: object) -> str:

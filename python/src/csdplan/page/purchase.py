@@ -1,4 +1,4 @@
-"""What to buy, as the page opens on it: bill, hosts drawn, risk, and what would change it."""
+"""The purchase that the page opens on: bill, hosts drawn, risk, and what would change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a buyer must know of a purchase, in sentences: price, risk, and what would change it."""
+"""A purchase in the sentences that a buyer must know: price, risk, and what would change it."""
 
 from __future__ import annotations
 
