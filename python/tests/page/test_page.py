@@ -21,7 +21,7 @@ from csdplan.result.sheet import sheet_of
 from .test_state import states
 
 OURS = {"Host": "127.0.0.1:8050", "Content-Type": "application/json"}
-BOUGHT = Planned("Buy nothing.", (sheet_of("Bill", ("name", "price_usd"), [("x", 1.5)]),))
+BOUGHT = Planned("Buy nothing.", {"x": sheet_of("Bill", ("name", "price_usd"), [("x", 1.5)])})
 
 
 def planner(_profile: Profile, **_values: object) -> Planned:

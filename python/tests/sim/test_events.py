@@ -106,6 +106,17 @@ def test_a_straggler_holds_the_array_up_unless_others_may_help() -> None:
     assert run(of, replace(job, steal=True)) < 1.2 * even_s
 
 
+@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("inside_Bps", [0.5333e9, 3e9])
+def test_a_slow_host_does_not_spare_the_media_what_drives_fetch(
+    layout: Layout, inside_Bps: float
+) -> None:
+    """Without cores nothing crosses to the host, so its slow-down changes nothing."""
+    job = Job(tasks=800, task_bytes=64e6, layout=layout, skew=0.8, steal=True)
+    of = node(0, 4, 4, drive_read_Bps=inside_Bps, drive_comp_Bps=9e9, media_Bps=3.3e9)
+    assert run(replace(of, sd_tx=3.0), job) == run(of, job)
+
+
 def test_results_saturate_the_switch() -> None:
     """Equation 7 lets drives gain for ever; with results sent back they gain to the switch."""
     few, many = node(0, 4, 4, uplink_Bps=1e9), node(0, 32, 32, uplink_Bps=1e9)
@@ -219,9 +230,9 @@ def test_media_that_never_hold_anything_up_are_left_out(
     steal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = node(4, 8, 6, uplink_Bps=16e9, media_Bps=3.3e9)
-    assert not of.contended(Layout.SPREAD)
-    assert of.contended(Layout.WHOLE)
+    assert not of.contended(Layout.SPREAD, steal)
+    assert of.contended(Layout.WHOLE, steal)
     job = Job(400, 4e6, task_spread=0.3, skew=0.4, stragglers=2, steal=steal)
     without = simulate(System(of, hosts=2), job)
-    monkeypatch.setattr(Node, "contended", lambda _self, _layout: True)
+    monkeypatch.setattr(Node, "contended", lambda *_: True)
     assert simulate(System(of, hosts=2), job).time_s == pytest.approx(without.time_s, rel=1e-9)

@@ -49,6 +49,16 @@ def test_what_a_narrow_port_leaves_goes_to_the_others() -> None:
     assert found == pytest.approx([10.0, 10.0, 10.0])
 
 
+def test_a_link_that_carries_a_transfer_and_a_share_of_it_carries_both() -> None:
+    # A drive that fetches spread data takes it all in, and sends a quarter of it: 25 bytes at 10.
+    env = simpy.Environment()
+    links = FairLinks(env, {("port", 0): 10.0})
+    done = links.transfer((("port", 0),), 20.0, ((("port", 0), 0.25),))
+    env.run(done)
+    assert env.now == pytest.approx(2.5)
+    assert links.carried_bytes["port", 0] == pytest.approx(25.0)
+
+
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0.1, 100)), min_size=1, max_size=12))
 def test_a_shared_link_is_never_idle_and_never_overfull(flows: list[tuple[float, float]]) -> None:
     found = ends({("up",): 7.0}, [(start, UP, size) for start, size in flows])

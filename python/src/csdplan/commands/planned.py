@@ -15,9 +15,9 @@ from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, load_catalogue
 from csdplan.hardware.measured import inside_of
 from csdplan.options import (
-    CatalogueOption,
     DriveOption,
     Option,
+    Paths,
     PriceDateOption,
     PricesOption,
     ProfileLike,
@@ -140,7 +140,15 @@ def plan(
     ] = (),
     without: Annotated[Sequence[str], Option("Leave out this part.", type=list[str])] = (),
     one_kind: Annotated[bool, Option("Buy drives of one kind, and hosts of one kind.")] = False,
-    catalogue: CatalogueOption = (),
+    catalogue: Annotated[
+        Paths | Catalogue,
+        Option(
+            "Your parts and prices, over the shipped catalogue. Repeat it.",
+            doc="Your parts and prices, over the shipped catalogue; or a whole catalogue, which "
+            "has its prices.",
+            type=list[Path],
+        ),
+    ] = (),
     drive: DriveOption = (),
     profile: Annotated[
         ProfileLike | None,
@@ -208,7 +216,11 @@ def plan(
     named = values.get("profile", _PROFILE)
     source = _beside(named, folder) if profile is None else profile
     question = read_ask(values, folder)
-    chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
+    chosen = (
+        catalogue
+        if isinstance(catalogue, Catalogue)
+        else load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
+    )
     check_parts(chosen, only, without)
     find = OneKind(time_limit_s) if one_kind else AnyKinds(time_limit_s)
     choice = _Choice(tuple(only), tuple(without), measured_on(cores, chosen), unmeasured)

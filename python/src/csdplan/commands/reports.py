@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
 from csdplan.commands import planned
+from csdplan.commands.bought import bought
 from csdplan.commands.choose import choose, profile_of
-from csdplan.errors import PlotError
+from csdplan.errors import ModelError, PlotError
 from csdplan.hardware import Catalogue, load_catalogue
 from csdplan.options import (
     BytesOption,
@@ -29,6 +31,7 @@ from csdplan.options import (
     paths_of,
 )
 from csdplan.request import load_request
+from csdplan.request.file import read_file_of_question
 from csdplan.request.scenario import load_scenario
 from csdplan.result.listed import listed
 from csdplan.result.planned import Planned
@@ -68,6 +71,9 @@ def report(
     ask: Annotated[
         str | Path | None, Option("Also plan a purchase: a request of csdplan plan.")
     ] = None,
+    one_page: Annotated[
+        bool, Option("Write one page to sign instead: the purchase of --ask, with its sources.")
+    ] = False,
     catalogue: CatalogueOption = (),
     prices: PricesOption = None,
     price_date: PriceDateOption = None,
@@ -83,14 +89,23 @@ def report(
     ------
     PlotError
         If the file's name does not end in ``.html``.
+    ModelError
+        If one page is asked for without a question.
     """
-    from csdplan.document import Question, write  # noqa: PLC0415 - draws figures
+    from csdplan.document import Question, signed, write  # noqa: PLC0415 - draws figures
 
     target_file = Path(out)
     if target_file.suffix.lower() not in {".html", ".htm"}:
         raise PlotError(f"{out}: a report's name ends in .html")
-    name, source = profile_of(profile)
     listed_by = PriceChoice(tuple(paths_of(catalogue)), prices, price_date)
+    if one_page:
+        if ask is None:
+            raise ModelError("one_page", "without a question", "a purchase to sign (ask)")
+        asked = read_file_of_question(Path(ask))
+        text = signed.render(asked, listed_by.planned(ask=ask), date.today())
+        target_file.write_text(text, encoding="utf-8")
+        return target_file
+    name, source = profile_of(profile)
     question = Question(
         name=name,
         profile=source,
@@ -144,18 +159,16 @@ class PriceChoice:
     prices: str | Path | None
     price_date: str | None
 
-    def catalogue(self) -> Catalogue:
-        """Return the catalogue."""
-        return load_catalogue(self.prices, self.files, latest=self.price_date)
+    def catalogue(self, parts: str = "") -> Catalogue:
+        """Return the catalogue, with `parts` over it: the text of a catalogue of one's own."""
+        return load_catalogue(self.prices, self.files, typed=parts, latest=self.price_date)
 
-    def planned(self, profile: ProfileLike | None = None, **values: Any) -> Planned:
+    def planned(
+        self, profile: ProfileLike | None = None, parts: str = "", **values: Any
+    ) -> Planned:
         """Plan a purchase from the catalogue, by the values of a request or by its file."""
-        found = planned.plan(
-            profile=profile,
-            time_limit_s=_LIMIT_S,
-            catalogue=self.files,
-            prices=self.prices,
-            price_date=self.price_date,
-            **values,
-        )
-        return Planned(str(found.facts["answer"]), tuple(found.sheets.values()), found.warnings)
+        catalogue = self.catalogue(parts)
+        found = planned.plan(profile=profile, time_limit_s=_LIMIT_S, catalogue=catalogue, **values)
+        asked = {} if values.get("ask") is None else read_file_of_question(Path(values["ask"]))
+        protect = values.get("protect") or asked.get("protect") or "none"
+        return bought(found, catalogue, str(protect))

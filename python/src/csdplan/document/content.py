@@ -164,7 +164,7 @@ def _bill(question: Question, costs: tuple[Cost, Cost, Cost]) -> list[str]:
     parts = []
     if question.planned is not None:
         parts.append(paragraph(question.planned.answer, "answer"))
-        parts += [table(sheet) for sheet in question.planned.sheets]
+        parts += [table(sheet) for sheet in question.planned.sheets.values()]
         parts.append(items(question.planned.warnings, "note"))
     if question.request is not None:
         parts += _purchase(question.request)

@@ -7,9 +7,10 @@ import html
 from csdplan.result.sheet import Sheet, Value
 from csdplan.result.words import PROVENANCES
 
-#: On a phone a row of many columns becomes a card: a line for each value, with its name.
+#: Where there is little room, a row of many columns becomes a card: a line for each value, with its
+#: name.
 STYLE = """
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; container-type: inline-size; }
 table { border-collapse: collapse; font-size: .9rem; margin: .6rem 0; }
 caption { text-align: left; font-weight: 600; padding: .2rem 0; }
 th, td { text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--rule);
@@ -20,7 +21,7 @@ th, td { text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px so
 .badge.measured { border-color: var(--s2); } .badge.given { border-color: var(--s0); }
 .badge.inferred { border-style: dashed; }
 .badge.assumed { border-color: var(--s1); border-style: dotted; }
-@media screen and (max-width: 40rem) {
+@container (max-width: 40rem) {
   .many, .many tbody, .many tr, .many td, .many caption { display: block; }
   .many thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }

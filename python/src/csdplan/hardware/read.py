@@ -24,6 +24,8 @@ from csdplan.hardware.source import Key, Source
 from csdplan.profile.read import load, parse_toml, problem
 from csdplan.profile.schema import Table
 
+#: Messages call a catalogue so that is no file.
+TYPED = "your parts"
 _FILES = ("drives", "cpus", "servers", "network")
 
 
@@ -73,6 +75,7 @@ def load_catalogue(
     extra: Iterable[Path] = (),
     *,
     drives: Iterable[Path] = (),
+    typed: str = "",
     latest: str | None = None,
 ) -> Catalogue:
     """Return the catalogue.
@@ -85,6 +88,8 @@ def load_catalogue(
         Catalogues of one's own, each over the ones before it.
     drives : iterable of Path
         Profiles of drives of one's own, which become parts; catalogues go over them.
+    typed : str
+        Text of one more catalogue, over all the others.
     latest : str, optional
         Year, month or day after which no price counts, unless a part has none from before; by
         default the newest price counts.
@@ -113,9 +118,9 @@ def load_catalogue(
             raise ProfileInvalid(str(path), [Problem("device", part.name, expected)])
         parts[part.name], sources[key] = part, source
         known |= {} if price is None else {part.name: [price]}
-    for path in extra:
-        file = str(path)
-        raw = expanded(parse_toml(read_file(path), file), file, parts)
+    texts: list[tuple[str, bytes | str]] = [(str(path), read_file(path)) for path in extra]
+    for file, text in [*texts, *([(TYPED, typed)] if typed else [])]:
+        raw = expanded(parse_toml(text, file), file, parts)
         body = _checked(_OwnFile, raw, file)
         _agree(body, file, {}, sources)
         sources |= body.source

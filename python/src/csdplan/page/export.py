@@ -24,7 +24,7 @@ def tables(states: Sequence[State], purchases: Sequence[Planned], form: str) -> 
     found = [
         _named(sheet, f"{'AB'[at]}: " if len(states) > 1 else "")
         for at, (state, purchase) in enumerate(zip(states, purchases, strict=True))
-        for sheet in (*answer(state).sheets(), *purchase.sheets)
+        for sheet in (*answer(state).sheets(), *purchase.sheets.values())
     ]
     if form == "csv":
         return "\n".join(as_csv(sheet) for sheet in found)

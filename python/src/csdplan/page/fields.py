@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from csdplan.page import parts
 from csdplan.page.quantities import CORE, QUANTITIES, RATE, RETURNS, SPREAD, Quantity, plain
-from csdplan.page.state import WORKS_MAX, State, Work, normalized, picks
+from csdplan.page.state import WORKS_MAX, State, Work, computing_names, normalized, picks
 from csdplan.plot.svg import safe
 
 #: Choices with their labels; the last four only where there is something to choose.
@@ -34,8 +35,9 @@ _WAYS = {
         (("pipelined", "at once"), ("serial", "one after the other")),
     ),
 }
+_PARTS = "Parts of your own"
 #: Groups that are open at first; the rest opens at a touch.
-_OPEN = ("Host and its SSDs", "Workloads")
+_OPEN = ("Workloads", "What to store", "Host and its SSDs")
 
 
 def form(which: str, state: State) -> str:
@@ -48,8 +50,9 @@ def form(which: str, state: State) -> str:
     }  # fmt: skip
     host, drive, prices, store, limits = groups
     numbers[store] += _ways(which, state)
-    order = (host, drive, prices, "Workloads", store, limits)
+    order = ("Workloads", store, limits, _PARTS, host, drive, prices)
     numbers["Workloads"] = f'<div id="{which}-works">{works(which, state)}</div>'
+    numbers[_PARTS] = parts.form(which, state.parts, computing_names())
     listed = "".join(_group(group, numbers[group]) for group in order)
     return (
         f'<form id="form-{which}" autocomplete="off" aria-label="Scenario {which.upper()}">'
@@ -63,13 +66,13 @@ def form(which: str, state: State) -> str:
 def choices(which: str, state: State) -> str:
     """Return the choices by name."""
     found, shown = picks(state), normalized(state)
-    parts = []
+    listed = []
     for name, label in _CHOICES.items():
         options = [(one, _option(name, one)) for one in found[name]]
         hidden = name not in _ALWAYS and len(options) == 1
         chosen = getattr(shown, name) or (options[0][0] if options else "")
-        parts.append(_select(which, name, label, options, chosen, hidden=hidden))
-    return "".join(parts)
+        listed.append(_select(which, name, label, options, chosen, hidden=hidden))
+    return "".join(listed)
 
 
 def works(which: str, state: State) -> str:
@@ -145,10 +148,10 @@ def _ways(which: str, state: State) -> str:
     if state.protect not in protections:
         protections.append(state.protect)
     options = [(one, one) for one in protections]
-    parts = [_select(which, "protect", "Protected by", options, state.protect)]
+    found = [_select(which, "protect", "Protected by", options, state.protect)]
     for name, (label, ways) in _WAYS.items():
-        parts.append(_select(which, name, label, ways, getattr(state, name)))
-    return "".join(parts)
+        found.append(_select(which, name, label, ways, getattr(state, name)))
+    return "".join(found)
 
 
 def _work(which: str, at: int, work: Work, kernels: Sequence[str]) -> str:

@@ -33,7 +33,6 @@ _EXPLAINED = (
 PARTS = {
     "curves": "How fast",
     "cost": "What it costs",
-    "buy": "What to buy",
     "surface": "What a better drive would do",
     "points": "Break-even points of your workloads",
     "basis": "What it rests on",
@@ -41,13 +40,10 @@ PARTS = {
 _NOTES = {
     "cost": (
         '<p class="note">At the prices of the scenario. It starts with those of the catalogue, by '
-        "which the purchase below is planned.</p>"
-    ),
-    "buy": (
-        '<p class="note">From the catalogue of hardware, for the workloads and limits of the '
-        "scenario, as <code>csdplan plan</code> answers.</p>"
+        "which the purchase above is planned.</p>"
     ),
 }
+_WORKING = "Working: what to buy"
 Answers = tuple[tuple[State, Answer], ...]
 _NAMES = "AB"
 
@@ -82,21 +78,24 @@ def page(first: State, second: State | None, shown: dict[str, str], refused: str
  data-texts="{safe(json.dumps({"a": first.text, "b": (second or first).text}))}">
 <header><h1>csdplan: SSDs or drives that compute</h1>
 <button type="button" id="mode">Dark / light</button></header>
-<p id="short" class="short" role="status">{shown["short"]}</p>
+<p class="short" role="status"><span id="bought">{_WORKING}</span>
+<span id="short">{shown["short"]}</span></p>
 <main>
-<section class="panel answer" aria-label="The answer">
-<div id="says">{shown["says"]}</div>
+<section class="panel answer" aria-labelledby="what"><h2 id="what">What to buy</h2>
+<p class="note">From the catalogue of hardware and your own parts, for the workloads and limits of
+the scenario, as <code>csdplan plan</code> answers.</p>
 <div id="refused" class="fault" role="alert">{safe(refused)}</div>
-<div id="fault" class="fault" role="alert">{shown["fault"]}</div>
-<div id="warnings">{shown["warnings"]}</div>
-<details class="explained" open><summary>What is a break-even point?</summary>
-<div class="beside">{_PICTURE}<p>{_EXPLAINED}</p></div></details>
+<p id="working" class="working" role="status">{_WORKING}</p>
+<div id="buy" aria-busy="true"></div>
 <div class="actions">
+<button type="button" id="report">One page to sign</button>
 <button type="button" id="compare">Compare with a second scenario</button></div>
 <details class="more" open><summary>Save, open, share</summary><div class="actions">
 <a class="button" id="link" href="{safe(link)}">Link to this</a>
 <button type="button" id="request">Save the scenario</button>
 <label class="button">Open a scenario<input type="file" id="open" accept=".toml,.json"></label>
+<button type="button" id="parts">Save my parts</button>
+<label class="button">Open my parts<input type="file" id="open-parts" accept=".toml"></label>
 <button type="button" id="csv">Tables as CSV</button>
 <button type="button" id="json">Tables as JSON</button>
 </div></details>
@@ -108,6 +107,12 @@ def page(first: State, second: State | None, shown: dict[str, str], refused: str
 {forms}
 </div>
 <div class="results">
+<section class="panel"><h2>SSDs or drives that compute</h2>
+<div id="says">{shown["says"]}</div>
+<div id="fault" class="fault" role="alert">{shown["fault"]}</div>
+<div id="warnings">{shown["warnings"]}</div>
+<details class="explained" open><summary>What is a break-even point?</summary>
+<div class="beside">{_PICTURE}<p>{_EXPLAINED}</p></div></details></section>
 {sections}
 </div>
 </main>
@@ -154,8 +159,8 @@ def parts(answers: Answers, width: int) -> dict[str, str]:
 
 def blank(fault: str) -> dict[str, str]:
     """Return the parts of a scenario that has no answer, with the reason."""
-    empty = {name: "" for name in ("says", "warnings", *PARTS) if name != "buy"}
-    return {**empty, "short": "No answer: see below", "fault": safe(fault)}
+    empty = dict.fromkeys(("says", "warnings", *PARTS), "")
+    return {**empty, "short": "no break-even point: see below", "fault": safe(fault)}
 
 
 def _basis(found: Answer) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode
 
 from csdplan.errors import ModelError
 from csdplan.page.quantities import BY_NAME, CORE, RATE, RETURNS, SPREAD, plain
-from csdplan.page.state import PROFILE_BYTES_MAX, TEXTS, UPLOADED, State, checked
+from csdplan.page.state import PACKED, PROFILE_BYTES_MAX, TEXTS, UPLOADED, State, checked
 
 #: A link longer than this is refused by some programs that would pass it on.
 LINK_MAX = 16_000
@@ -61,8 +61,8 @@ def _pairs(state: State) -> list[tuple[str, str]]:
         value = getattr(state, name)
         if value == getattr(usual, name):
             continue
-        if name == "text":
-            if UPLOADED in {state.profile, state.ssd_profile}:
+        if name in PACKED:
+            if name != "text" or UPLOADED in {state.profile, state.ssd_profile}:
                 pairs.append((name, _packed(value)))
         else:
             pairs.append((name, value if isinstance(value, str) else plain(value)))
@@ -93,8 +93,9 @@ def _state(found: Mapping[str, list[str]]) -> State:
             values[f"work{at}.{one.name}"] = number
     if "work0.rate" in values:
         values.setdefault("work0.name", values.get("kernel", State().kernel))
-    if "text" in values:
-        values["text"] = _unpacked(str(values["text"]))
+    for name in PACKED:
+        if name in values:
+            values[name] = _unpacked(str(values[name]))
     return checked(values)
 
 

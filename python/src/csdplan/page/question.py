@@ -12,6 +12,7 @@ from typing import Any
 
 from csdplan.errors import ModelError
 from csdplan.files import parsed
+from csdplan.page.parts import FILE as PARTS_FILE
 from csdplan.page.quantities import BY_NAME, plain
 from csdplan.page.state import (
     CHOICES,
@@ -75,6 +76,8 @@ def to_file(state: State) -> str:
     ]
     if UPLOADED in {state.profile, state.ssd_profile}:
         lines.insert(1, f"# Save the uploaded profile next to this file, as {_UPLOADED_FILE}.")
+    if state.parts:
+        lines.insert(1, f"# Your parts are a file of their own: --catalogue {PARTS_FILE}")
     return "\n".join(lines) + "\n"
 
 

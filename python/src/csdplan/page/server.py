@@ -13,13 +13,14 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from csdplan.document.table import table
+from csdplan.document import signed
 from csdplan.errors import CsdplanError, ModelError
-from csdplan.page import layout
+from csdplan.page import layout, parts, purchase
 from csdplan.page.answer import answer
 from csdplan.page.export import tables
 from csdplan.page.fields import choices, works
@@ -82,9 +83,9 @@ class Page:
         # A page elsewhere may have a name point here: it is then not ours that was asked for.
         if headers.get("Host", "").partition(":")[0] not in _OURS:
             return _plain(403, "this page is for this machine alone")
-        parts = urlsplit(target)
+        link = urlsplit(target)
         if method == "GET":
-            return self._get(parts.path, parts.query)
+            return self._get(link.path, link.query)
         # Another site's page can post forms here, but not JSON.
         if headers.get("Content-Type", "").partition(";")[0] != _JSON:
             return _plain(415, "expected JSON")
@@ -92,7 +93,7 @@ class Page:
             asked = json.loads(body)
             if not isinstance(asked["a"], dict):
                 raise TypeError("fields")
-            return self._post(parts.path, asked)
+            return self._post(link.path, asked)
         except CsdplanError as error:
             return _json({"fault": str(error)})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -118,31 +119,46 @@ class Page:
             return _plain(404, "there are /answer, /purchase and /save")
         states = [normalized(checked(asked[which])) for which in "ab" if asked.get(which)]
         if path == "/purchase":
-            return _json({"buy": self._bought(states)})
-        form = asked["form"]
+            return _json(self._bought(states, int(asked.get("width") or _WIDTH)))
+        name, text = self._saved(states, asked["form"], asked.get("which", "a"))
+        return _json({"name": name, "text": text})
+
+    def _saved(self, states: list[State], form: str, which: str) -> tuple[str, str]:
+        """Return the name and the text of a file to save."""
+        chosen = states["ab".index(which)]
         if form == "request":
-            chosen = states["ab".index(asked.get("which", "a"))]
-            return _json({"name": f"csdplan-{chosen.kernel}.toml", "text": to_file(chosen)})
+            return f"csdplan-{chosen.kernel}.toml", to_file(chosen)
+        if form == "parts":
+            if not chosen.parts:
+                raise ModelError("parts", "none", "at least one part of your own, added above")
+            return parts.FILE, chosen.parts
+        if form == "report":
+            text = signed.render(question(chosen), self._purchase(chosen), date.today())
+            return "csdplan-purchase.html", text
         text = tables(states, [self._purchase(state) for state in states], form)
-        return _json({"name": f"csdplan-{states[0].kernel}.{form}", "text": text})
+        return f"csdplan-{states[0].kernel}.{form}", text
 
     def _purchase(self, state: State) -> Planned:
-        return self._planner(state.chosen_profile(), **question(state))
+        return self._planner(state.chosen_profile(), parts=state.parts, **question(state))
 
-    def _bought(self, states: list[State]) -> str:
-        found = []
+    def _bought(self, states: list[State], width: int) -> dict[str, str]:
+        """Return what to buy in each scenario, and the same in a line."""
+        found, lines = [], []
         for at, state in enumerate(states):
-            head = f"<h3>Scenario {'AB'[at]}</h3>" if len(states) > 1 else ""
+            name = "AB"[at] if len(states) > 1 else ""
+            head = f"<h3>Scenario {name}</h3>" if name else ""
             try:
-                purchase = self._purchase(state)
+                planned = self._purchase(state)
+                shown, line = (
+                    purchase.shown(planned, width),
+                    purchase.short(planned, among=bool(name)),
+                )
             except CsdplanError as error:
-                found.append(f'<div>{head}<p class="fault">{safe(str(error))}</p></div>')
-                continue
-            listed = "".join(table(sheet) for sheet in purchase.sheets)
-            notes = "".join(f"<li>{safe(text)}</li>" for text in purchase.warnings)
-            said = f'<p class="says">{safe(purchase.answer)}</p>'
-            found.append(f'<div>{head}{said}{listed}<ul class="note">{notes}</ul></div>')
-        return f'<div class="pair">{"".join(found)}</div>' if len(found) > 1 else found[0]
+                shown, line = f'<p class="fault">{safe(str(error))}</p>', "no purchase"
+            found.append(f"<div>{head}{shown}</div>")
+            lines.append(f"{name}: {line}" if name else f"Buy: {line}")
+        buy = f'<div class="pair">{"".join(found)}</div>' if len(found) > 1 else found[0]
+        return {"buy": buy, "short": safe(" · ".join(lines))}
 
 
 def opened(query: str) -> tuple[list[State], str]:
@@ -162,7 +178,8 @@ def updated(asked: dict[str, Any]) -> dict[str, Any]:
 
     The answer holds ``html`` by part, ``values`` of each scenario, and ``faults`` by field; with
     faults there is no new answer. ``do`` may add or remove a workload, upload a profile, open a
-    request file, compare, or ``redraw`` the same for another width.
+    request file or a catalogue of one's own, add a part to it, compare, or ``redraw`` the same for
+    another width.
     """
     read = {which: of_values(asked[which]) for which in "ab" if asked.get(which)}
     states = {which: state for which, (state, _) in read.items()}
@@ -186,7 +203,9 @@ def updated(asked: dict[str, Any]) -> dict[str, Any]:
     found = _shown(listed, int(asked.get("width") or _WIDTH))
     link = _link(listed)
     if link == "?" and listed != [normalized(State())]:
-        found["warnings"] += '<p class="note">the uploaded profile is too long for a link</p>'
+        found["warnings"] += (
+            '<p class="note">what was uploaded or typed in is too long for a link</p>'
+        )
     # A window that is drawn again keeps the fault of its link.
     told = {} if do.get("what") == "redraw" else {"refused": safe(refused)}
     return {
@@ -213,7 +232,12 @@ def _done(states: dict[str, State], do: dict[str, Any]) -> dict[str, State]:
     if what == "upload":
         state = replace(state, text=_profile_text(do["text"]), profile=UPLOADED)
     elif what == "open":
-        state = from_file(do["text"], state.text)
+        state = replace(from_file(do["text"], state.text), parts=state.parts)
+    elif what == "open-parts":
+        parts.check(_short(do["text"]))
+        state = replace(state, parts=do["text"])
+    elif what == "add-part":
+        state = replace(state, parts=_short(parts.added(state.parts, do["part"])))
     elif what == "remove":
         kept = tuple(one for at, one in enumerate(state.works) if at != int(do["at"]))
         state = replace(state, works=kept)
@@ -246,10 +270,15 @@ def _link(states: list[State]) -> str:
 
 
 def _profile_text(text: str) -> str:
+    parse(_short(text), file="the uploaded profile")
+    return text
+
+
+def _short(text: str) -> str:
+    """Return a text that is no longer than what the page takes."""
     size = len(text.encode())
     if size > PROFILE_BYTES_MAX:
         raise ModelError("upload", f"{size} bytes", f"at most {PROFILE_BYTES_MAX} bytes")
-    parse(text, file="the uploaded profile")
     return text
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from csdplan.errors import CsdplanError, ModelError
+from csdplan.page.parts import check as check_parts
 from csdplan.page.prices import price_usd
 from csdplan.page.quantities import BY_NAME, CORE, RATE, RETURNS, SPREAD
 from csdplan.profile import Profile, load, shipped_names
@@ -26,7 +27,9 @@ UPLOADED = "uploaded"
 CHOICES = ("profile", "kernel", "device", "ssd_profile", "ssd", "size")
 #: Fields that a request of `plan` has, and that are chosen by name too.
 WAYS = ("protect", "usable", "overlap")
-TEXTS = (*CHOICES, *WAYS, "text")
+TEXTS = (*CHOICES, *WAYS, "text", "parts")
+#: Texts that are as long as a file, and packed in a link.
+PACKED = ("text", "parts")
 #: A profile is at most this long, read from a file or unpacked from a link [bytes].
 PROFILE_BYTES_MAX = 256 * 1024
 #: Workloads at most.
@@ -64,7 +67,8 @@ class State:
 
     ``k_limit`` 0 stands for the profile's own. ``device``, ``ssd`` and ``size`` (in bytes) are
     empty where the profile leaves no choice, ``ssd_profile`` if the SSDs are the profile's own.
-    Prices: those of the catalogue. The rest is a request of ``csdplan plan``.
+    Prices: those of the catalogue. ``text`` is the uploaded profile, ``parts`` a catalogue of one's
+    own. The rest is a request of ``csdplan plan``.
     """
 
     profile: str = "newport"
@@ -102,6 +106,7 @@ class State:
     years: float = 5
     kwh: float = 0
     text: str = ""
+    parts: str = ""
 
     def chosen_profile(self) -> Profile:
         """Return the profile.
@@ -262,6 +267,11 @@ def of_values(values: Mapping[str, object]) -> tuple[State, dict[str, str]]:
     except ModelError as error:
         faults["protect"] = str(error)
         del texts["protect"]
+    try:
+        check_parts(texts.get("parts", ""))
+    except CsdplanError as error:
+        faults["parts"] = str(error)
+        del texts["parts"]
     works, wrong = _works(values)
     if not works and values.get("works") != "0":
         works = plain.works

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log
 
 from csdplan.hardware import Price
@@ -25,15 +25,21 @@ class Planned:
     ----------
     answer : str
         The answer in one paragraph.
-    sheets : tuple of Sheet
-        Its tables.
+    sheets : mapping of str to Sheet
+        Its tables by name: those of ``plan``, and ``sources``.
     warnings : tuple of str
         Statements that the reader must know.
+    titles : mapping of str to str
+        Names of parts as people know them.
+    durability : str
+        How long the data last in what is bought, in sentences; empty if nothing is.
     """
 
     answer: str
-    sheets: tuple[Sheet, ...]
+    sheets: Mapping[str, Sheet]
     warnings: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    durability: str = ""
 
 
 #: Share of draws from which on a list that wins in them is likely.

@@ -62,6 +62,7 @@ class _Run:
     ports: bool
     books: _Books = field(default_factory=_Books)
     parts: list[Parts] = field(default_factory=list)
+    fetched: list[Parts] = field(default_factory=list)
 
     def host_of(self, drive: int) -> int:
         return drive // self.system.node.drives
@@ -136,12 +137,13 @@ def _begin(system: System, job: Job) -> _Run:
         first += count
     env = simpy.Environment()
     slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).tolist()
-    contended = node.contended(job.layout)
+    contended = node.contended(job.layout, job.steal)
     links = FairLinks(env, _capacities(system, slow, contended=contended))
     # Results, and what drives fetch, take their part of a port from the reads of hosts.
     ports = job.steal or job.result_ratio > 0
     run = _Run(env, system, job, links, waiting, slow, job.tasks, contended, ports)
-    run.parts = _parts_of(run)
+    run.parts = _parts_of(run, node.sd_tx)
+    run.fetched = _parts_of(run, 1.0)
     return run
 
 
@@ -187,37 +189,37 @@ def _memory(run: _Run, host: int) -> Path:
     return () if run.system.node.memory_Bps is None else (("memory", host),)
 
 
-def _parts(run: _Run, drive: int) -> Parts:
+def _parts(run: _Run, drive: int, known: list[Parts]) -> Parts:
     """Return the shares of a read that the ports of drives carry, and their media deliver."""
-    return run.parts[drive if run.job.layout is Layout.WHOLE else run.host_of(drive)]
+    return known[drive if run.job.layout is Layout.WHOLE else run.host_of(drive)]
 
 
-def _parts_of(run: _Run) -> list[Parts]:
+def _parts_of(run: _Run, slower: float) -> list[Parts]:
     """Return the parts of reads: by drive, or by host where data is spread."""
     each = run.system.node.drives
     if run.job.layout is Layout.WHOLE:
-        return [_media(run, drive) for drive in range(len(run.waiting))]
+        return [_media(run, drive, slower) for drive in range(len(run.waiting))]
     found = []
     for first in range(0, len(run.waiting), each):
         ports = tuple((("port", first + index), 1.0 / each) for index in range(each))
-        found.append((*(ports if run.ports else ()), *_media(run, first)))
+        found.append((*(ports if run.ports else ()), *_media(run, first, slower)))
     return found
 
 
-def _media(run: _Run, drive: int) -> Parts:
-    """Return the shares of a host's read that the media of computing drives deliver.
+def _media(run: _Run, drive: int, slower: float) -> Parts:
+    """Return the shares of a read that the media of computing drives deliver.
 
-    Media without a second reader never hold up a port, and are left out. A slow-down of the host's
-    transfer lengthens the transfer, not the reading of the media.
+    Media without a second reader never hold up a port, and are left out. The transfer takes
+    `slower` times as long as its bytes do, the reading of the media does not.
     """
     node = run.system.node
     if not run.contended:
         return ()
     if run.job.layout is Layout.WHOLE:
         computes = drive % node.drives < node.enabled
-        return ((("media", drive), 1.0 / node.sd_tx),) if computes else ()
+        return ((("media", drive), 1.0 / slower),) if computes else ()
     first = run.host_of(drive) * node.drives
-    share = 1.0 / (node.drives * node.sd_tx)
+    share = 1.0 / (node.drives * slower)
     return tuple((("media", first + index), share) for index in range(node.enabled))
 
 
@@ -227,7 +229,7 @@ def _core(run: _Run, host: int) -> Steps:
 
     def load(task: _Task) -> simpy.Event:
         run.books.read_bytes += job.task_bytes
-        path, parts = _path(run, task.drive, host), _parts(run, task.drive)
+        path, parts = _path(run, task.drive, host), _parts(run, task.drive, run.parts)
         return run.links.transfer(path, job.task_bytes * node.sd_tx, parts)
 
     def take() -> _Task | None:
@@ -290,7 +292,7 @@ def _process(run: _Run, drive: int, task: _Task) -> Steps:
     if task.drive != drive:
         path = (*_path(run, task.drive, run.host_of(drive)), ("port", drive))
         run.books.read_bytes += job.task_bytes
-        yield run.links.transfer(path, job.task_bytes, _parts(run, task.drive))
+        yield run.links.transfer(path, job.task_bytes, _parts(run, task.drive, run.fetched))
     elif run.contended:
         yield run.links.transfer((("inside", drive), ("media", drive)), job.task_bytes)
     else:

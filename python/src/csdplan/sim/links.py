@@ -37,8 +37,11 @@ class _Class:
 
     @cached_property
     def weights(self) -> tuple[tuple[Link, float], ...]:
-        """Every link, and the bytes that it carries for each byte transferred."""
-        return (*((link, 1.0) for link in self.path), *self.parts)
+        """Every link once, and the bytes that it carries for each byte transferred."""
+        found: dict[Link, float] = dict.fromkeys(self.path, 1.0)
+        for link, share in self.parts:
+            found[link] = found.get(link, 0.0) + share
+        return tuple(found.items())
 
 
 @dataclass(eq=False)

@@ -131,16 +131,18 @@ class Node:
         """Bytes per second that leave the host's drives: over the switch, through its memory."""
         return min(self.uplink_Bps, self.through_memory_Bps)
 
-    def contended(self, layout: Layout) -> bool:
-        """Return True if a drive and the hosts can want more than its media deliver.
+    def contended(self, layout: Layout, steal: bool) -> bool:
+        """Return True if a drive and all that read it can want more than its media deliver.
 
         Whatever leaves a host's drives passes its switch; what is spread comes from all drives
-        evenly. So no drive sends more than its part of the switch.
+        evenly. So no drive sends more than its part of the switch. The slow-down of a host's
+        transfer is none of what drives fetch.
         """
         sent = self.port_Bps
         if layout is Layout.SPREAD:
             sent = min(sent, self.intake_Bps / self.drives)
-        return self.enabled > 0 and self.all_readers_Bps < self.drive_read_Bps + sent / self.sd_tx
+        sent /= 1.0 if steal else self.sd_tx
+        return self.enabled > 0 and self.all_readers_Bps < self.drive_read_Bps + sent
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@
   let compares = body.dataset.compares === "1";
   let busy = false;
   let next = null; // change that came while the server was answering
-  let buying = 0;
+  let buying = 0; // timer of the purchase that is asked for
+  let ticking = 0;
   const last = new Map(); // HTML of each part that is shown
 
   const fields = (which) => {
@@ -16,7 +17,7 @@
   };
   const asked = () => ({ a: fields("a"), b: compares ? fields("b") : null });
   const width = () => {
-    const room = $("curves").clientWidth;
+    const room = $("buy").clientWidth;
     const side = compares && matchMedia("(min-width: 64rem)").matches;
     return Math.floor(side ? (room - 24) / 2 : room);
   };
@@ -83,7 +84,8 @@
       $(id)?.setAttribute("aria-invalid", "true");
     }
     if (Object.keys(answer.faults).length) {
-      $("short").textContent = "One of the fields is wrong: it is marked";
+      rest();
+      $("bought").textContent = "One of the fields is wrong: it is marked";
       return;
     }
     for (const [id, html] of Object.entries(answer.html)) {
@@ -95,8 +97,11 @@
     for (const [which, values] of Object.entries(answer.values)) {
       texts[which] = values.text;
       for (const one of $(`form-${which}`).elements) {
-        if (!one.name || one === document.activeElement || !(one.name in values)) continue;
-        if (one.tagName === "INPUT" && one.type !== "hidden" && one.value !== values[one.name]) {
+        // What a person types stays as it is typed, unless an action has changed it.
+        const typing = one === document.activeElement && !forced;
+        if (!one.name || typing || !(one.name in values)) continue;
+        const typed = one.tagName === "TEXTAREA" || (one.tagName === "INPUT" && one.type !== "hidden");
+        if (typed && one.value !== values[one.name]) {
           one.value = values[one.name];
           toSlider(one);
         }
@@ -115,6 +120,8 @@
     try {
       const answer = await post("answer", { ...asked(), do: act, width: width() });
       if (!next) show(answer, Boolean(act) && act.what !== "redraw");
+      // Where a new part is typed in, the fault of it is out of sight at the top.
+      if (act?.what === "add-part") $(`${act.which}-parts-wrong`).textContent = $("refused").textContent;
       requestAnimationFrame(() =>
         setTimeout(() => { body.dataset.tookMs = (performance.now() - began).toFixed(1); }));
       if (!answer.fault && !Object.keys(answer.faults).length) plan();
@@ -128,21 +135,40 @@
       change(later);
     }
   };
-  const plan = () => {
+  const working = (seconds) => {
+    const said = `Working: what to buy, for ${seconds} s`;
+    $("bought").textContent = said;
+    $("working").textContent = $("buy").innerHTML ? `${said}. Below is the answer of before.` : said;
+  };
+  const rest = () => {
     clearTimeout(buying);
+    buying = 0; // an answer that is under way is of before
+    clearInterval(ticking);
+    $("working").hidden = true;
+    $("buy").setAttribute("aria-busy", "false");
+  };
+  const plan = () => {
+    rest();
+    const began = performance.now();
+    const tick = () => working(Math.floor((performance.now() - began) / 1000));
     $("buy").setAttribute("aria-busy", "true");
+    $("working").hidden = false;
+    tick();
+    ticking = setInterval(tick, 1000);
     // A purchase takes longer than a picture: it waits until the fields rest.
     buying = setTimeout(async () => {
       const mine = buying;
+      let answer;
       try {
-        const answer = await post("purchase", asked());
-        if (mine !== buying) return;
-        $("buy").innerHTML = answer.buy ?? "";
-        if (answer.fault) $("buy").textContent = answer.fault;
+        answer = await post("purchase", { ...asked(), width: width() });
       } catch (error) {
-        $("buy").textContent = `No purchase could be planned: ${error.message}`;
+        answer = { fault: `No purchase could be planned: ${error.message}` };
       }
-      $("buy").setAttribute("aria-busy", "false");
+      if (mine !== buying) return;
+      rest();
+      $("buy").innerHTML = answer.buy ?? "";
+      $("bought").innerHTML = answer.short ?? "No purchase";
+      if (answer.fault) $("buy").textContent = answer.fault;
     }, 400);
   };
 
@@ -160,8 +186,17 @@
     $("compare").setAttribute("aria-expanded", String(on));
     edit(on ? "b" : "a");
   };
+  const ofKind = (kind) => {
+    for (const one of kind.closest(".newpart").querySelectorAll("[data-kinds]")) {
+      one.hidden = !one.dataset.kinds.split(" ").includes(kind.value);
+    }
+  };
+  const newPart = (which) => {
+    const shown = [...$(`${which}-newpart`).querySelectorAll("[data-part]")];
+    return Object.fromEntries(shown.map((one) => [one.dataset.part, one.value]));
+  };
   const save = async (form) => {
-    const file = await post("save", { ...asked(), form, which: body.dataset.shown });
+    const file = await post("save", { ...asked(), form, which: body.dataset.shown, width: width() });
     if (file.fault) {
       $("refused").textContent = file.fault;
       return;
@@ -187,13 +222,19 @@
   document.addEventListener("input", (event) => {
     const one = event.target;
     if (one.type === "file") return;
+    if (one.dataset.part) {
+      if (one.dataset.part === "kind") ofKind(one);
+      return;
+    }
     if (one.type === "range") toField(one);
     else if (one.tagName === "INPUT") toSlider(one);
     change();
   });
   document.addEventListener("change", (event) => {
     const one = event.target;
-    if (one.id === "open") upload(one, "open", body.dataset.shown);
+    if (one.dataset.part) return;
+    if (one.id === "open-parts") upload(one, "open-parts", body.dataset.shown);
+    else if (one.id === "open") upload(one, "open", body.dataset.shown);
     else if (one.type === "file") upload(one, "upload", one.dataset.which);
     else if (one.tagName === "INPUT" && one.type !== "range") change();
   });
@@ -209,13 +250,14 @@
     const button = event.target.closest("button");
     if (!button) return;
     const { do: what, which, at } = button.dataset;
-    if (what) change({ what, which, at });
+    if (what === "add-part") change({ what, which, part: newPart(which) });
+    else if (what) change({ what, which, at });
     else if (button.id === "tab-a") edit("a");
     else if (button.id === "tab-b") edit("b");
     else if (button.id === "compare") {
       compare(!compares);
       change(compares ? { what: "compare" } : undefined);
-    } else if (["csv", "json", "request"].includes(button.id)) save(button.id);
+    } else if (["csv", "json", "request", "report", "parts"].includes(button.id)) save(button.id);
     else if (button.id === "mode") {
       const root = document.documentElement;
       const dark = matchMedia("(prefers-color-scheme: dark)").matches;
