@@ -27,7 +27,7 @@ ORDER = (
     ("profile",),
     ("solve",),
     ("hardware", "published", "sim", "trial"),
-    ("request",),
+    ("jobs", "request"),
     ("result",),
     ("plot",),
     ("document",),

@@ -130,12 +130,12 @@ def figure(function: Callable[..., object], *args: object, **options: object) ->
 
 
 def _one(command: Callable[P, Tables]) -> Callable[P, pd.DataFrame]:
-    """Return a command as a function that returns its only sheet as a table."""
+    """Return a command as a function that returns its first sheet as a table."""
 
     @wraps(command)
     def function(*args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
         found = command(*args, **kwargs)
-        (sheet,) = found.sheets.values()
+        sheet, *_ = found.sheets.values()
         return frame(sheet, found.warnings)
 
     return function

@@ -76,3 +76,13 @@ def test_links_that_a_transfer_connects_share_from_then_on() -> None:
     # From 0.5 s on the third takes half of each link, and ends with the first.
     found = ends({a: 10.0, b: 10.0}, [(0, (a,), 10.0), (0, (b,), 20.0), (0.5, (a, b), 5.0)])
     assert found == pytest.approx([1.5, 2.5, 1.5])
+
+
+def test_a_transfer_shorter_than_the_clocks_rounding_ends() -> None:
+    """A late and small transfer, in a class that has served much: the clock does not move."""
+    env = simpy.Environment(initial_time=1e6)
+    links = FairLinks(env, {"a": 3e9})
+    for size in (1e15, 1e-3, 7e-9):
+        links.transfer(("a",), size)
+    env.run(until=1e6 + 1e7)
+    assert not links._groups["a"].classes

@@ -22,6 +22,8 @@ JSON = typer.Option("--json", help="Print one JSON object {schema, command, resu
 CSV = typer.Option("--csv", help="Print rows of comma-separated values.")
 #: Exit code of a question that nothing satisfies: the run failed, the use was right.
 _INFEASIBLE = 1
+#: Exit code of an answer that lacks a part, or that a measurement did not confirm.
+_PARTIAL = 4
 
 #: Calls a function with the values of a command's options, and prints.
 Act = Callable[..., None]
@@ -76,6 +78,8 @@ def tables(name: str, function: Callable[..., Tables]) -> Act:
         show(name, found, json=json, csv=csv)
         if found.facts.get("verdict") == "infeasible":
             raise typer.Exit(_INFEASIBLE)
+        if found.facts.get("verdict") in {"partial", "missed"}:
+            raise typer.Exit(_PARTIAL)
 
     return act
 

@@ -10,7 +10,8 @@ of its function, with what the command line and Python's documentation say of it
 - ``choose``: from a profile and a kernel to a workload; CSV files of measured points.
 - ``break_even``: bep, sweep, surface.
 - ``scenarios``: ec, tco, overload.
-- ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
+- ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate (``jobs`` with
+  ``--job``), uncertainty.
 - ``planned``, ``listed``: plan, catalogue; ``kinds``: how many kinds of parts a plan buys.
 - ``upgraded``: upgrade, of what is there; ``timed``: day, steps; ``question``: what these share.
 - ``networked``: network: drives behind a card, latency, front ends.

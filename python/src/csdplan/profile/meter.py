@@ -29,10 +29,12 @@ class CpuTimes(Table, extra="ignore"):
 
 
 class MeteredDrive(Table, extra="ignore"):
-    """Bytes that were read of a drive."""
+    """Bytes that were read of a drive, and that its operating system sent and received."""
 
     read_inside_bytes: _Amount
     read_outside_bytes: _Amount
+    tunnel_sent_bytes: _Amount
+    tunnel_received_bytes: _Amount
 
 
 class JobEnergy(Table, extra="ignore"):
@@ -43,7 +45,9 @@ class JobEnergy(Table, extra="ignore"):
     note: str | None
 
 
-class _Job(Table, extra="ignore"):
+class Job(Table, extra="ignore"):
+    """What a command took."""
+
     command: list[str]
     failed: bool
     wall_s: _Amount
@@ -52,10 +56,12 @@ class _Job(Table, extra="ignore"):
     energy: JobEnergy
 
 
-class _Record(Table, extra="ignore"):
+class Record(Table, extra="ignore"):
+    """A record as `csd meter` writes it."""
+
     version: Literal[1] = Field(alias="schema")
     command: Literal["meter"]
-    result: _Job
+    result: Job
     warnings: list[str] = Field(default_factory=list)
 
 
@@ -98,6 +104,29 @@ class Metered(Table):
     warnings: tuple[str, ...]
 
 
+def done_job(path: Path) -> Record:
+    """Return the record in a file, of a job that did its work.
+
+    Raises
+    ------
+    ProfileNotFound
+        If the file cannot be read.
+    ModelError
+        If it is no JSON, or the job failed.
+    ProfileInvalid
+        If the record lacks something.
+    """
+    file = str(path)
+    try:
+        record = Record.model_validate(parsed(read_text(path), "JSON", file))
+    except ValidationError as error:
+        problems = [problem(detail, Record) for detail in error.errors(include_url=False)]
+        raise ProfileInvalid(file, problems) from error
+    if record.result.failed:
+        raise ModelError(file, "a job that failed", "the record of one that did its work")
+    return record
+
+
 def read_record(path: Path) -> Metered:
     """Return the record in a file.
 
@@ -111,14 +140,8 @@ def read_record(path: Path) -> Metered:
         If the record lacks something.
     """
     file = str(path)
-    try:
-        record = _Record.model_validate(parsed(read_text(path), "JSON", file))
-    except ValidationError as error:
-        problems = [problem(detail, _Record) for detail in error.errors(include_url=False)]
-        raise ProfileInvalid(file, problems) from error
+    record = done_job(path)
     job = record.result
-    if job.failed:
-        raise ModelError(file, "a job that failed", "the record of one that did its work")
     source, joules = job.energy.source, job.energy.joules
     if source is None or not joules:
         why = job.energy.note or f"energy of {joules} J"

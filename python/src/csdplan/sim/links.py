@@ -23,6 +23,8 @@ Parts = tuple[tuple[Link, float], ...]
 
 #: Transfers that end within this share of their size of each other end together.
 _TOGETHER = 1e-9
+#: What is left of a transfer, and of the time to its end, that rounding alone may leave.
+_ROUNDING = 1e-14
 
 
 @dataclass
@@ -175,9 +177,11 @@ class FairLinks:
             return  # speeds have changed since it was set
         self._advance(group)
         for key, flows in list(group.classes.items()):
+            # A small transfer may end so soon that the clock does not move, and would ring forever.
+            rounding = _ROUNDING * max(flows.served, flows.speed_Bps * self._env.now)
             while flows.ends:
                 end, _, bytes, done = flows.ends[0]
-                if end - flows.served > _TOGETHER * bytes:
+                if end - flows.served > max(_TOGETHER * bytes, rounding):
                     break
                 heappop(flows.ends)
                 done.succeed()
