@@ -158,3 +158,35 @@ fn a_full_drive_says_that_its_cleaning_is_paused_and_takes_deletes() {
     drop((_admin, io));
     drive.stop().expect(0, &["the drive is full, and its cleaning is paused"]);
 }
+
+#[test]
+fn duplicate_chunks_are_counted_and_said() {
+    let address = free_address();
+    let options = ["--metrics", &address.to_string(), "--dedup", "4K"];
+    let drive = Drive::serve("memory", &options);
+    let (_admin, mut io) = drive.connect();
+    for number in 0..40u8 {
+        let value = [number % 10; 16 << 10];
+        assert_eq!(io.command(kv(0x01, &[number], 16 << 10), &value, 0).status, 0);
+    }
+    let url = drive.url();
+    let ask = || {
+        let answer = drive.array.csd(&["drive", "service", "list", &url, "--json"]).expect(0, &[]);
+        services(&answer.json()).into_iter().find(|one| one["name"] == "dedup").unwrap()
+    };
+    wait_until("everything is counted", || ask()["bytes"] == json!(40 * (16 << 10)));
+    // Ten values of four equal chunks each: of 160 chunks ten are different.
+    let words = "93.8 % duplicate in chunks of 4096 B";
+    assert_eq!(ask()["found"], json!(words));
+    drive.array.csd(&["drive", "service", "list", &url]).expect(0, &[&format!("dedup: {words}")]);
+    drive.array.csd(&["drive", "status", &url]).expect(0, &[words]);
+    let page = scrape(address, "GET /metrics HTTP/1.0\r\n\r\n");
+    for line in ["csd_dedup_chunks_total 160", "csd_dedup_unique_bytes 40960"] {
+        assert!(page.contains(&format!("\n{line}\n")), "{line}: {page}");
+    }
+    for wrong in ["100", "3K", "128K", "64"] {
+        let args = ["drive", "serve", "--media", "memory", "--size", "256M", "--dedup", wrong];
+        let words = ["invalid value", "a chunk is a power of two from 128 to 64K"];
+        drive.array.csd(&args).expect(2, &words);
+    }
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_drive::Resources;
+use csd_drive::dedup;
 use csd_drive::drive::{self, Core};
 use csd_drive::life::drain;
 use csd_kvlog::IndexKind;
@@ -70,6 +71,11 @@ impl Lives {
     /// Gives the next lives a volatile cache, or none.
     pub fn with_cache(&mut self, is_cached: bool) {
         self.resources.volatile_cache = is_cached;
+    }
+
+    /// Has the next lives count chunks.
+    pub fn count_chunks(&mut self, options: dedup::Options) {
+        self.resources.dedup = Some(options);
     }
 
     /// Wraps the disk in another medium.

@@ -13,6 +13,7 @@ mod cached;
 mod checkpoints;
 mod crowded;
 mod damaged;
+mod dedup;
 mod failing;
 mod faults;
 mod flips;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_drive::compute::Admission;
+use csd_drive::dedup;
 use csd_drive::transport::budget::BYTES_MIN;
 use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
 use csd_initiator::Address;
@@ -212,6 +213,10 @@ fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources,
         index_memory_bytes: options.tuning.index_memory.or(shares.map(|shares| shares.index_bytes)),
         volatile_cache: options.tuning.volatile_cache,
         memory_bytes: options.tuning.memory,
+        dedup: options.tuning.dedup.map(|chunk_bytes| dedup::Options {
+            chunk_bytes,
+            memory_bytes: options.tuning.dedup_memory,
+        }),
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },
         limits: Limits {

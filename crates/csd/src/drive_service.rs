@@ -42,7 +42,7 @@ pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Fa
         ("time", Align::Right),
     ]);
     let (mut described, mut warnings, mut unknown) = (Vec::new(), Vec::new(), None);
-    let mut cost = None;
+    let (mut cost, mut notes) = (None, Vec::new());
     for (name, answer) in answers {
         let services = match answer {
             Ok(Ok(services)) => services,
@@ -62,6 +62,8 @@ pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Fa
         for entry in &services.entries {
             table.row(row(&name, entry));
             warnings.extend(failure(entry).map(|why| format!("drive {name}: {why}")));
+            let found = Some(entry.found_text()).filter(|found| !found.is_empty());
+            notes.extend(found.map(|found| format!("{name} {}: {found}\n", entry.name_text())));
             cost = Some(entry.cost_text());
         }
         described.push(describe(&name, &services));
@@ -69,7 +71,7 @@ pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Fa
     if let (true, Some(why)) = (described.is_empty(), unknown) {
         return Err(Failure::usage(why));
     }
-    let mut text = table.render();
+    let mut text = table.render() + &notes.concat();
     if let (Some(Order { name, setting: Setting::Pause }), Some(cost)) = (&order, cost) {
         text.push_str(&format!("while {name} is paused, {cost}\n"));
     }
@@ -133,7 +135,11 @@ pub(crate) fn line(entry: &Entry) -> String {
         text.push_str(&format!(", at most {} % of the time", entry.share()));
     }
     let (steps, bytes) = (grouped(entry.steps()), size(entry.bytes()));
-    text + &format!("; {steps} steps, {bytes} in {}", duration(seconds(entry.busy_ns())))
+    text.push_str(&format!("; {steps} steps, {bytes} in {}", duration(seconds(entry.busy_ns()))));
+    match entry.found_text() {
+        found if found.is_empty() => text,
+        found => format!("{text}; {found}"),
+    }
 }
 
 fn limit(entry: &Entry) -> String {
@@ -179,6 +185,7 @@ pub(crate) fn described(entry: &Entry) -> Value {
         "busy_s": seconds(entry.busy_ns()),
         "failures": entry.failures(),
         "reason": Some(entry.reason_text()).filter(|reason| !reason.is_empty()),
+        "found": Some(entry.found_text()).filter(|found| !found.is_empty()),
         "pause_costs": entry.cost_text(),
     })
 }

@@ -24,6 +24,7 @@ use csd_reactor::{Buffer, core_count, core_id, random_u64, set_core_local};
 use crate::compute::{self, Compute, Executions, Library, RangeSets};
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
+use crate::dedup::Dedup;
 use crate::describe;
 use crate::error::Error;
 use crate::limits::MDTS;
@@ -107,6 +108,8 @@ pub struct Shared {
     pub metrics: Metrics,
     /// Settings and counts of the drive's services.
     pub services: Services,
+    /// Chunks of the drive's values, if it counts them.
+    pub dedup: Option<Dedup>,
     /// Namespaces that hosts see.
     expose: Expose,
     /// Log of events.
@@ -234,6 +237,7 @@ pub async fn open(
         read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
         services: Services::default(),
+        dedup: resources.dedup.map(Dedup::new),
         expose: resources.expose,
         log: Log::default(),
         syncer,

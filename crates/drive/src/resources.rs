@@ -10,6 +10,7 @@ use csd_kvlog::format::PAGE_BYTES;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 use crate::compute::Admission;
+use crate::dedup;
 use crate::error::Error;
 use crate::limits::{MDTS, MDTS_MIN};
 use crate::peers;
@@ -65,6 +66,8 @@ pub struct Resources {
     pub tunnel: Option<tunnel::Options>,
     /// Drives that this drive may work with, if there are any.
     pub peers: Option<peers::Directory>,
+    /// Chunks of values that are counted, if any are.
+    pub dedup: Option<dedup::Options>,
     /// True if programs and memory range sets belong to all hosts, not to the one that made them.
     pub shared_compute: bool,
 }
@@ -83,6 +86,7 @@ impl Default for Resources {
             limits: Limits::default(),
             tunnel: None,
             peers: None,
+            dedup: None,
             shared_compute: false,
         }
     }

@@ -107,7 +107,7 @@ impl Shard {
         let under_way = epoch.is_none().then(|| self.syncer.begin_write());
         let write = self.media.write(self.segments.at(group.segment, at), buffers);
         // One sync makes both durable.
-        let (announced, (written, _)) = join(self.announce(&group, long), write).await;
+        let (announced, (written, buffers)) = join(self.announce(&group, long), write).await;
         let is_refused = written == Err(MediaError::ReadOnly);
         let result = match (written.and(announced), under_way) {
             (Ok(()), Some(write)) => write.sync().await,
@@ -142,6 +142,9 @@ impl Shard {
             // The next change, or reader of an uncertain key, seals the segment behind the group.
             self.open.set(None);
             self.closing.set(Some((group.segment, filled)));
+        }
+        if let Some(news) = &*self.news.borrow() {
+            news.take(self.number, &group, at, buffers);
         }
         for (append, location) in group.placed {
             self.make_current(append, location, closed);

@@ -35,9 +35,12 @@ pub struct Control {
     report: Report,
 }
 
+/// Takes the reason of a failure.
+type TakeReason = dyn Fn(&str) + Send + Sync;
+
 /// Takes the reason of each failure, once its drive has set it.
 #[derive(Default)]
-struct Report(OnceLock<Box<dyn Fn(&str) + Send + Sync>>);
+struct Report(OnceLock<Box<TakeReason>>);
 
 impl std::fmt::Debug for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -34,6 +34,8 @@ mod lists;
 mod log_positions;
 pub mod mark;
 pub mod media;
+pub mod new_values;
+mod pinned;
 mod reclaim;
 pub mod record;
 pub mod recover;
@@ -65,6 +67,7 @@ use crate::media::{Media, Syncer};
 use epochs::Turn;
 pub use error::Error;
 pub use index::IndexKind;
+use new_values::NewValues;
 pub use reclaim::Cleaner;
 use recover::Found;
 use scrub::{Owner, Scrubber};
@@ -140,6 +143,12 @@ impl Kv {
     /// Returns a service that reads the current values of this core's shards, pass after pass.
     pub fn scrubber<O: Owner>(&self, owner: O) -> Scrubber<O> {
         Scrubber::new(&self.segments, &self.shards, owner)
+    }
+
+    /// Returns a reader of each value of this core's shards, those that are stored later too, of
+    /// which it keeps up to `bytes_max` bytes of memory.
+    pub fn new_values(&self, bytes_max: u64) -> NewValues {
+        NewValues::new(&self.segments, &self.shards, bytes_max)
     }
 
     /// Seals the segments of this core's shards when the drive stops, so that the next start knows

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use csd_reactor::{Buffer, random_u64, sleep};
 
+use crate::pinned::Pinned;
 use crate::record::EntryKey;
 use crate::segments::Segments;
 use crate::service::{self, Pending, Service};
@@ -244,28 +245,6 @@ fn rotated<T>(items: impl Iterator<Item = T>, begin: u64) -> VecDeque<T> {
     let first = begin.checked_rem(items.len() as u64).unwrap_or(0);
     items.rotate_left(usize::try_from(first).expect("less than their number"));
     items
-}
-
-/// A pinned segment: cleaning skips it while this exists.
-struct Pinned<'a> {
-    shard: &'a Shard,
-    segment: u32,
-}
-
-impl<'a> Pinned<'a> {
-    /// Pins a segment; `None` if the shard has no such segment of this sequence any more.
-    fn of(shard: &'a Shard, segment: u32, sequence: u64) -> Option<Self> {
-        let mut owned = shard.owned.borrow_mut();
-        let found = owned.get_mut(&segment).filter(|found| found.sequence == sequence)?;
-        found.readers += 1;
-        Some(Self { shard, segment })
-    }
-}
-
-impl Drop for Pinned<'_> {
-    fn drop(&mut self) {
-        self.shard.unpin(self.segment);
-    }
 }
 
 /// A value that was read.

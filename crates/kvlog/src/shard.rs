@@ -23,6 +23,7 @@ use crate::epochs::Turn;
 use crate::index::Index;
 use crate::log_positions::Ends;
 use crate::media::{Media, Syncer};
+use crate::new_values::News;
 use crate::record::{EntryKey, footprint};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
@@ -221,6 +222,8 @@ pub struct Shard {
     // Keys whose last change failed, and may yet be found after a restart (`uncertain.rs`). True if
     // the key exists with the change or without it, and not in both cases.
     pub(crate) uncertain: RefCell<BTreeMap<EntryKey, bool>>,
+    // Takes what is written, while a service reads every value.
+    pub(crate) news: RefCell<Option<Rc<News>>>,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,
 }
@@ -265,6 +268,7 @@ impl Shard {
             committing: Cell::new(false),
             ends: Ends::default(),
             uncertain: RefCell::default(),
+            news: RefCell::default(),
             locked: RefCell::default(),
             unlocked: Notify::new(),
         }

@@ -116,6 +116,12 @@ impl Walk {
         Self { at: checkpoint.end(), group, is_behind_checkpoint: true, ..self }
     }
 
+    /// Lets the walk begin at a record.
+    #[must_use]
+    pub fn starting_at(self, offset: u64) -> Self {
+        Self { at: offset, group: None, ..self }
+    }
+
     /// Lets the walk end at an offset before which everything is durable.
     #[must_use]
     pub fn until(self, offset: u64) -> Self {

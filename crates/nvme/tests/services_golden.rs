@@ -26,6 +26,7 @@ fn entry(fields: &Value) -> Entry {
         (|key: &str| integer::<u64>(&fields[key]), |key: &str| fields[key].as_str().unwrap());
     let mut entry = Entry::zeroed();
     entry.describe(text("name"), text("cost"), text("reason"));
+    entry.note_found(fields.get("found").map_or("", |found| found.as_str().unwrap()));
     entry.set_state(integer(&fields["state"])).set_class(integer(&fields["class"]));
     entry.set_share(integer(&fields["share"])).set_rate(number("rate"));
     entry.set_steps(number("steps")).set_bytes(number("bytes")).set_busy_ns(number("busy_ns"));

@@ -2,6 +2,7 @@
 
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
+use csd_drive::dedup;
 use csd_reactor::BackendKind;
 use csd_store::array::{DriveOptions, Words};
 
@@ -31,6 +32,14 @@ pub(crate) struct Tuning {
     /// durable; Flush makes it durable, and a power cut keeps a prefix of the answered changes
     #[arg(long)]
     pub(crate) volatile_cache: bool,
+    /// Count how much of the stored values is in chunks of this many bytes that were there before:
+    /// a power of two from 128 to 64K. `csd drive service list` says how much; nothing is shared
+    /// [default: not at all]
+    #[arg(long, value_parser = parse_chunk, value_name = "BYTES")]
+    pub(crate) dedup: Option<u32>,
+    /// Most memory for the chunks that --dedup knows; when it is full a sample of them stays
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
+    pub(crate) dedup_memory: u64,
     /// Size of the memory namespace, whose bytes programs and hosts share; it takes RAM as it is
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
@@ -121,6 +130,15 @@ fn parse_log_size(text: &str) -> Result<u64, String> {
         0..4096 => Err("a file of the log has at least 4K".to_owned()),
         bytes => Ok(bytes),
     }
+}
+
+/// Parses the length of a chunk.
+fn parse_chunk(text: &str) -> Result<u32, String> {
+    let bytes = parse_size(text)?;
+    u32::try_from(bytes).ok().filter(|bytes| dedup::is_chunk(*bytes)).ok_or_else(|| {
+        let (least, most) = (dedup::CHUNK_BYTES_MIN, dedup::CHUNK_BYTES_MAX >> 10);
+        format!("a chunk is a power of two from {least} to {most}K")
+    })
 }
 
 fn parse_block(text: &str) -> Result<u32, String> {

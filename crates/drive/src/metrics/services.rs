@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use csd_kvlog::control::Control;
 
 use super::text::{head, seconds};
+use crate::dedup::Dedup;
 use crate::drive::Shared;
 use crate::services::rows;
 
@@ -58,6 +59,37 @@ const VALUES: [(&str, &str, &str, ValueOf); 8] = [
     ),
 ];
 
+/// Writes what the counting of chunks has found.
+fn write_dedup(page: &mut String, dedup: &Dedup) {
+    let counted = dedup.counted();
+    for (name, kind, help, value) in [
+        (
+            "csd_dedup_chunk_bytes",
+            "gauge",
+            "Length of the chunks that --dedup counts.",
+            dedup.options().chunk_bytes.into(),
+        ),
+        ("csd_dedup_chunks_total", "counter", "Chunks of values that were stored.", counted.chunks),
+        ("csd_dedup_bytes_total", "counter", "Their bytes.", counted.bytes),
+        (
+            "csd_dedup_unique_bytes",
+            "gauge",
+            "Bytes of different chunks; estimated from a sample if that is not of every chunk.",
+            counted.unique_bytes,
+        ),
+        (
+            "csd_dedup_sampling",
+            "gauge",
+            "One chunk of so many is looked at; 1 while the table has room.",
+            counted.sampling,
+        ),
+        ("csd_dedup_table_chunks", "gauge", "Chunks in the table.", counted.table_chunks),
+    ] {
+        head(page, name, kind, help);
+        let _ = writeln!(page, "{name} {value}");
+    }
+}
+
 /// Writes the services, and what scrubs have met.
 pub(super) fn write(page: &mut String, shared: &Shared) {
     // Writing to a string cannot fail, here and below.
@@ -67,6 +99,9 @@ pub(super) fn write(page: &mut String, shared: &Shared) {
             let value = value_of((row.control)(shared));
             let _ = writeln!(page, "{name}{{service=\"{}\"}} {value}", row.name);
         }
+    }
+    if let Some(dedup) = &shared.dedup {
+        write_dedup(page, dedup);
     }
     for (name, help, count) in [
         (

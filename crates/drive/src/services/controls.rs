@@ -16,14 +16,17 @@ pub struct Services {
     pub scrub: Control,
     /// Commands of other drives.
     pub peers: Control,
+    /// Counting of chunks.
+    pub dedup: Control,
 }
 
 impl Default for Services {
     fn default() -> Self {
-        let (clean, scrub, peers) = (Control::default(), Control::default(), Control::default());
+        let scrub = Control::default();
         scrub.set_rate(Some(SCRUB_BYTES_PER_S));
         scrub.pause();
-        Self { clean, scrub, peers }
+        let (clean, peers, dedup) = (Control::default(), Control::default(), Control::default());
+        Self { clean, scrub, peers, dedup }
     }
 }
 

@@ -19,6 +19,7 @@ use csd_kvlog::control::Control;
 use csd_kvlog::service::Service;
 use csd_reactor::{Class, CoreId, core_count, core_local, post, spawn};
 
+use crate::dedup::{self, Dedup};
 use crate::drive::{Core, Shared};
 use crate::log::Level;
 use crate::scrub;
@@ -39,18 +40,21 @@ pub(crate) struct Row {
     pub(crate) control: fn(&Shared) -> &Control,
     /// Returns true if this drive has it.
     is_there: fn(&Shared) -> bool,
+    /// Says what it has found; `None` for one that looks for nothing.
+    pub(crate) found: Option<fn(&Shared) -> String>,
     /// `None` for steps of something else.
     begin: Option<Begin>,
 }
 
 /// The services of drives.
-static SERVICES: [Row; 4] = [
+static SERVICES: [Row; 5] = [
     Row {
         name: "clean",
         class: Class::Service,
         pause_costs: "a Store or Delete that finds no free segment cleans one first, and waits",
         control: |shared| &shared.services.clean,
         is_there: |_| true,
+        found: None,
         begin: Some(|core| Box::new(core.kv.cleaner())),
     },
     Row {
@@ -59,6 +63,7 @@ static SERVICES: [Row; 4] = [
         pause_costs: "the next start reads records in place of their lists, and takes longer",
         control: |shared| &shared.segments.checkpointing,
         is_there: |shared| shared.segments.has_checkpoints(),
+        found: None,
         begin: None,
     },
     Row {
@@ -67,7 +72,17 @@ static SERVICES: [Row; 4] = [
         pause_costs: "damage at rest is found only when a host reads it",
         control: |shared| &shared.services.scrub,
         is_there: |_| true,
+        found: None,
         begin: Some(scrub::begin),
+    },
+    Row {
+        name: "dedup",
+        class: Class::Service,
+        pause_costs: "values stored meanwhile are read from the medium to be counted",
+        control: |shared| &shared.services.dedup,
+        is_there: |shared| shared.dedup.is_some(),
+        found: Some(|shared| shared.dedup.as_ref().map(Dedup::words).unwrap_or_default()),
+        begin: Some(dedup::begin),
     },
     Row {
         name: "peers",
@@ -75,6 +90,7 @@ static SERVICES: [Row; 4] = [
         pause_costs: "repairs and copies in which other drives need this one wait, then fail",
         control: |shared| &shared.services.peers,
         is_there: |shared| shared.peers.is_some(),
+        found: None,
         begin: None,
     },
 ];

@@ -25,6 +25,8 @@ fn entry(shared: &Shared, row: &Row) -> Entry {
     let (control, failure) = ((row.control)(shared), (row.control)(shared).failure());
     let mut entry = Entry::zeroed();
     entry.describe(row.name, row.pause_costs, failure.as_deref().unwrap_or_default());
+    let found = row.found.map(|found| found(shared)).unwrap_or_default();
+    entry.note_found(&found);
     entry.set_state(match (control.is_paused(), failure) {
         (false, _) => RUNS,
         (true, None) => PAUSED,

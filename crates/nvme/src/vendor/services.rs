@@ -66,6 +66,8 @@ layout! {
         busy_ns / set_busy_ns: u64 @ 48,
         /// Steps that failed.
         failures / set_failures: u64 @ 56,
+        /// What it has found, in UTF-8, cut to fit, zero-terminated.
+        found / set_found: [64] @ 64,
         /// Cost of a pause, in UTF-8, cut to fit, zero-terminated.
         cost / set_cost: [128] @ 128,
         /// Reason of the failure in UTF-8, cut to fit, zero-terminated.
@@ -97,6 +99,16 @@ impl Entry {
     /// Returns the reason of the failure; empty if there is none.
     pub fn reason_text(&self) -> String {
         text_of(&self.reason()).unwrap_or_default().to_owned()
+    }
+
+    /// Returns what it has found; empty if that is nothing.
+    pub fn found_text(&self) -> String {
+        text_of(&self.found()).unwrap_or_default().to_owned()
+    }
+
+    /// Sets what it has found.
+    pub fn note_found(&mut self, found: &str) -> &mut Self {
+        self.set_found(&cut(found))
     }
 
     /// Sets name, cost of a pause and reason of the failure.
@@ -236,7 +248,13 @@ mod tests {
 
     fn entry(name: &str) -> Entry {
         let mut entry = Entry::zeroed();
-        entry.set_state(FAILED).set_class(4).set_share(25).set_rate(20 << 20).set_steps(7);
+        entry
+            .note_found("7 of them")
+            .set_state(FAILED)
+            .set_class(4)
+            .set_share(25)
+            .set_rate(20 << 20)
+            .set_steps(7);
         *entry.describe(name, &"ä".repeat(80), "no")
     }
 
@@ -250,6 +268,7 @@ mod tests {
         let words = (last.state_text(), last.class_text());
         assert_eq!(words, (Some("failed"), Some("service")));
         assert_eq!((last.name_text(), last.reason_text()), ("scrub".into(), "no".into()));
+        assert_eq!(last.found_text(), "7 of them");
         assert_eq!(last.cost_text(), "ä".repeat(63), "cut between characters");
         let none = Entry::zeroed();
         assert_eq!((none.state_text(), none.class_text()), (None, None));
