@@ -138,6 +138,21 @@ def carried(run: Run, kind: str) -> float:
     return sum(bytes for link, bytes in found if isinstance(link, tuple) and link[0] == kind)
 
 
+def least_crossed(of: Cluster, job: Phases, run: Run) -> float:
+    """Return bytes that cross ports at least, counted from what ran where."""
+    found = run.outcome
+    assert found is not None
+    # The last block may be a small one.
+    read = max(0, found.stolen_maps - 1) * 2 * 8e6 + max(0, found.host_maps - 1) * 8e6
+    # A drive sends its copies to others; the host sends all of them.
+    ends = 2 * (job.replication - 1)
+    ends = min(ends, job.replication) if of.cores else ends
+    copied = job.output_ratio * job.input_bytes * ends
+    most = max(run.books.mapped_bytes.values()) / job.input_bytes
+    fetched = 0.0 if of.cores else 2 * (1 - most) * job.shuffle_ratio * job.input_bytes
+    return read + copied + fetched
+
+
 clusters = st.builds(
     Cluster,
     cores=st.integers(0, 4),
@@ -174,7 +189,10 @@ def test_no_link_no_port_and_no_media_carry_more_than_they_can(of: Cluster, job:
     assert found is not None
     for link, bytes in run.links.carried_bytes.items():
         assert bytes <= run.capacity[link] * found.time_s * (1 + 1e-6), link
-    # Reads of others, results, what a drive fetches and copies all cross its one port.
+    # Reads of others, what a drive fetches, results and copies all cross its one port.
+    crossed = least_crossed(of, job, run)
+    assert crossed <= of.drives * (of.port_Bps or 0) * found.time_s * (1 + 1e-6)
+    assert crossed <= carried(run, "port") * (1 + 1e-6)
     assert carried(run, "port") == pytest.approx(found.tunnel_bytes, rel=1e-6, abs=1)
     assert found.time_s >= closed_form_s(of, replace(job, reduces=0, shuffle_ratio=0)) * 0.4
     assert found.local_maps + found.stolen_maps + found.host_maps == job.maps

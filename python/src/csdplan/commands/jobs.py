@@ -27,7 +27,7 @@ from csdplan.units import quantity
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a job; names are those of the options."""
+    """Question about a job; names are those of the options."""
 
     job: Sequence[str]
     check: str | None

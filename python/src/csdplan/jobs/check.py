@@ -53,7 +53,7 @@ class Checked:
 
     @property
     def passed(self) -> bool:
-        """Whether the two are near enough."""
+        """True if the two are near enough."""
         return abs(self.error) <= WITHIN
 
 

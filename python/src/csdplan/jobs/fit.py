@@ -3,7 +3,7 @@
 Linear least squares, errors relative to what was measured. A job's CPU time in drives is a part
 that does not depend on its input, and parts by task and by byte; its wall time is a start, and the
 time that the simulated tasks take on drives of one core, divided by the cores that a drive gave.
-What runs cannot tell apart is not told apart, and the source of the number says so.
+Parts that the runs cannot separate stay one number, whose source says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROUNDS = 3
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says of the job; None where it is to be found.
+    """Numbers of the job that the user gave; None for those that the runs give.
 
     Attributes
     ----------

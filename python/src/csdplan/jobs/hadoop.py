@@ -26,7 +26,7 @@ _MAY_LACK = frozenset({"reduces", "reduce_ms", "local_maps", "shuffle_bytes", "o
 
 @dataclass(frozen=True)
 class Counters:
-    """What a job's tasks did.
+    """Work of a job's tasks.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from csdplan.units import quantity
 
 #: Numbers that a file must have; the others are 0 where it has none, but for those below.
 _REQUIRED = ("input_bytes", "block_bytes", "drive_cores", "map_byte_s")
-_DEFAULTS = {"replication": 1.0, "slots": 2.0}
+_DEFAULTS = {"replication": 2.0, "slots": 2.0}
 
 
 def written(path: Path) -> Model:

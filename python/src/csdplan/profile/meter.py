@@ -46,7 +46,7 @@ class JobEnergy(Table, extra="ignore"):
 
 
 class Job(Table, extra="ignore"):
-    """What a command took."""
+    """Consumption of a command."""
 
     command: list[str]
     failed: bool

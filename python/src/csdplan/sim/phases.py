@@ -58,7 +58,7 @@ class Run:
     queues : list of deque
         Blocks that lie on each drive, taken ones among them.
     waiting : list of int
-        Blocks of each that nobody has taken.
+        Blocks of each that are not taken.
     """
 
     env: simpy.Environment
