@@ -20,7 +20,7 @@ const OPTIONS: Options = Options { chunk_bytes: CHUNK_BYTES, memory_bytes: 64 <<
 const KEYS: u64 = 60;
 const SELDOM: u64 = 400;
 
-/// What was stored, by the number that gives a chunk its bytes.
+/// Values that were stored, by the number that gives a chunk its bytes.
 #[derive(Clone, Debug, Default)]
 struct Stored {
     /// Chunks of the value of each key.

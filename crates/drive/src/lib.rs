@@ -26,6 +26,7 @@ mod backend_choice;
 pub mod compute;
 pub mod config;
 pub mod controller;
+mod count_chunks;
 pub mod dedup;
 mod describe;
 pub mod drive;

@@ -17,6 +17,7 @@ use csd_reactor::{Class, join, now, spawn};
 use crate::epochs::Turn;
 use crate::error::{Access, MediaError};
 use crate::group::{Group, last_page};
+use crate::news::{NewValue, Place};
 use crate::record::{PAGE_BYTES, SegmentRange};
 use crate::segments::{Need, is_cached};
 use crate::shard::{Append, Change, Location, Refused, Shard};
@@ -144,7 +145,10 @@ impl Shard {
             self.closing.set(Some((group.segment, filled)));
         }
         if let Some(news) = &*self.news.borrow() {
-            news.take(self.number, &group, at, buffers);
+            let Group { segment, sequence, .. } = group;
+            let place = Place { shard: self.number, segment, sequence };
+            let values: Vec<NewValue> = group.placed.iter().filter_map(new_value).collect();
+            news.take(place, at, buffers, &values);
         }
         for (append, location) in group.placed {
             self.make_current(append, location, closed);
@@ -195,6 +199,15 @@ impl Shard {
         }
         fail(group, error);
     }
+}
+
+/// Returns the value of a record that was written; `None` for a tombstone.
+fn new_value((append, location): &(Append, Location)) -> Option<NewValue> {
+    let from = match &append.change {
+        Change::New { .. } => None,
+        Change::Move { from, .. } => Some((from.segment, from.offset)),
+    };
+    Some(NewValue { offset: location.offset, bytes: location.value_bytes?, from })
 }
 
 fn succeed(appends: Vec<Append>) {

@@ -35,6 +35,7 @@ mod log_positions;
 pub mod mark;
 pub mod media;
 pub mod new_values;
+mod news;
 mod pinned;
 mod reclaim;
 pub mod record;

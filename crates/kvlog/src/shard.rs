@@ -23,7 +23,7 @@ use crate::epochs::Turn;
 use crate::index::Index;
 use crate::log_positions::Ends;
 use crate::media::{Media, Syncer};
-use crate::new_values::News;
+use crate::news::News;
 use crate::record::{EntryKey, footprint};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;

@@ -59,6 +59,7 @@ BY_TIME = {"source": "cpu-seconds", "joules": 600.0, "note": "energy: not measur
 def record(tmp_path: Path, energy: dict[str, object], **changed: object) -> str:
     """Write the record of a job that read 50 GB of one drive."""
     drive = {"name": "d0", "read_inside_bytes": 40_000_000_000, "read_outside_bytes": 1e10}
+    drive |= {"tunnel_sent_bytes": 0, "tunnel_received_bytes": 0}
     job = {"command": ["./dft", "/data"], "failed": False, "wall_s": 50.0, "cpu_s": CPU_S}
     job |= {"drives": [drive], "energy": energy} | changed
     body = {"schema": 1, "command": "meter", "result": job, "warnings": ["a drive was restarted"]}

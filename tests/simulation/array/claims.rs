@@ -111,8 +111,8 @@ fn a_scrub_gives_no_epoch_of_damaged_claims_to_another_writer() {
 /// The claims of an epoch by drive: their writers, 0 for one that is damaged.
 type Votes = [Option<u8>; 6];
 
-/// Sees that nobody can change a name whose next epoch has these claims until a user says so, that
-/// the message tells how, and that everything works afterwards.
+/// Sees that no writer can change a name whose next epoch has these claims until a user says so,
+/// that the message tells how, and that everything works afterwards.
 fn pass_epoch_of(votes: Votes) {
     let lane = with_object();
     ask(&lane, 0, async move |array| {

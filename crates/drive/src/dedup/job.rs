@@ -12,7 +12,7 @@ use super::table::{Chunk, Table};
 const STEP_BYTES: usize = 64 << 10;
 
 /// Counts the chunks of a batch.
-pub(super) struct Count {
+pub(crate) struct Count {
     batch: Batch,
     chunk_bytes: usize,
     table: Arc<Table>,

@@ -106,7 +106,7 @@ impl Part {
     }
 }
 
-/// What a table has counted.
+/// Counts of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
     /// Chunks, each as often as it was stored.
@@ -157,7 +157,7 @@ impl Table {
         }
     }
 
-    /// Returns what was counted.
+    /// Returns the counts.
     pub(crate) fn counted(&self) -> Counted {
         let mut counted = Counted { sampling: 1, ..Counted::default() };
         for part in &self.parts {

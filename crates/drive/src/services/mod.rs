@@ -19,7 +19,8 @@ use csd_kvlog::control::Control;
 use csd_kvlog::service::Service;
 use csd_reactor::{Class, CoreId, core_count, core_local, post, spawn};
 
-use crate::dedup::{self, Dedup};
+use crate::count_chunks;
+use crate::dedup::Dedup;
 use crate::drive::{Core, Shared};
 use crate::log::Level;
 use crate::scrub;
@@ -82,7 +83,7 @@ static SERVICES: [Row; 5] = [
         control: |shared| &shared.services.dedup,
         is_there: |shared| shared.dedup.is_some(),
         found: Some(|shared| shared.dedup.as_ref().map(Dedup::words).unwrap_or_default()),
-        begin: Some(dedup::begin),
+        begin: Some(count_chunks::begin),
     },
     Row {
         name: "peers",

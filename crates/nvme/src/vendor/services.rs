@@ -66,7 +66,7 @@ layout! {
         busy_ns / set_busy_ns: u64 @ 48,
         /// Steps that failed.
         failures / set_failures: u64 @ 56,
-        /// What it has found, in UTF-8, cut to fit, zero-terminated.
+        /// Findings in UTF-8, cut to fit, zero-terminated.
         found / set_found: [64] @ 64,
         /// Cost of a pause, in UTF-8, cut to fit, zero-terminated.
         cost / set_cost: [128] @ 128,
@@ -101,12 +101,12 @@ impl Entry {
         text_of(&self.reason()).unwrap_or_default().to_owned()
     }
 
-    /// Returns what it has found; empty if that is nothing.
+    /// Returns its findings; empty if there are none.
     pub fn found_text(&self) -> String {
         text_of(&self.found()).unwrap_or_default().to_owned()
     }
 
-    /// Sets what it has found.
+    /// Sets its findings.
     pub fn note_found(&mut self, found: &str) -> &mut Self {
         self.set_found(&cut(found))
     }

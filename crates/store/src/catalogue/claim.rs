@@ -67,7 +67,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Reads the claims of every drive that is up. A drive whose claim is damaged has answered, too.
+    /// Reads the claims of every drive that is up. A drive whose claim is damaged has answered.
     ///
     /// # Errors
     /// As [`super::read`], if no majority answers.

@@ -154,4 +154,5 @@ def _cluster(asked: Question, model: Model, profile: tuple[str, Profile] | None)
     elif asked.k_limit is not None:
         raise ModelError("k_limit", asked.k_limit, "a --profile that says what one drive reads")
     enabled = asked.drives
-    return Cluster(asked.host_cores, asked.drives, enabled, model["drive_cores"], **links)  # type: ignore[arg-type]
+    cores = (asked.host_cores, asked.drives, enabled, model["drive_cores"])
+    return Cluster(*cores, **links)  # type: ignore[arg-type]

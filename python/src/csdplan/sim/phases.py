@@ -177,7 +177,7 @@ def _capacity(cluster: Cluster) -> dict[Link, float]:
 def _across(sent: Mapping[int, float], to: Mapping[int, float]) -> Weights:
     """Return the weights of bytes that drives send, and that drives or the host receive.
 
-    The two are shares by place. What a place sends to itself must not be among them.
+    The two are shares by place. Bytes that a place sends to itself must not be among them.
     """
     found: Weights = {}
     ends = 0.0
