@@ -1,4 +1,4 @@
-//! [`Table`]: how often each chunk was seen, in bounded memory.
+//! Chunks that were seen, and how often, in bounded memory.
 //!
 //! A chunk is known by the first 64 bits of its hash. When a part of the table is full it keeps
 //! half of its chunks, chosen by bits of their hashes, and from then on looks at that half only:
