@@ -334,7 +334,8 @@ async fn compute_aborts_and_survives_a_panic(_core: CoreId) {
     let endless = compute(Class::Execution, Sum::to(u64::MAX, &dropped));
     sleep(Duration::from_millis(5)).await;
     assert_eq!(dropped.load(SeqCst), 0);
-    assert_eq!(busy().all_compute_ns(), busy().compute_ns[Class::Execution as usize]);
+    let times = busy();
+    assert_eq!(times.all_compute_ns(), times.compute_ns[Class::Execution as usize]);
     drop(endless);
     let failed = compute_fn(Class::Foreground, 0, || panic!("on purpose")).await;
     assert_eq!(failed, Err::<(), _>(ComputeFailed::Panicked));
@@ -355,7 +356,8 @@ async fn compute_leaves_the_core_free(_core: CoreId) {
     while busy().compute_ns[Class::Execution as usize] == 0 {
         sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(busy().all_compute_ns(), busy().compute_ns[Class::Execution as usize]);
+    let times = busy();
+    assert_eq!(times.all_compute_ns(), times.compute_ns[Class::Execution as usize]);
     drop(endless);
 }
 
