@@ -16,7 +16,7 @@ use csd_nvme::nvm::{self, Extent};
 use csd_nvme::{fabrics, kv, property};
 use csd_reactor::{Buffer, Stream, join, random_u64, sleep};
 
-use crate::blocks::submit;
+use crate::blocks::{fused_pair, submit};
 use crate::served::Served;
 use crate::stalled::{capsule_of, queue};
 use crate::workload::key;
@@ -166,9 +166,7 @@ impl Host {
     async fn pair(&self, new: u8) -> bool {
         let extent = Extent { slba: 0, blocks: 1 };
         let old = self.block.read(0, BYTES).await.expect("reads").to_vec();
-        let (mut first, mut second) = (nvm::compare(1, extent), nvm::write(1, extent, false));
-        first.set_flags(first.flags() | 1);
-        second.set_flags(second.flags() | 2);
+        let (first, second) = fused_pair(1, extent);
         let new = [new; BYTES];
         let ended = join(submit(&self.block, first, &old), submit(&self.block, second, &new)).await;
         ended.0.is_ok() && ended.1.is_ok()

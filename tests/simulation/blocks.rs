@@ -90,13 +90,18 @@ async fn copy(
     change(block, number, &states, known, submit(block, sqe, &payload)).await
 }
 
+/// Returns the two halves of a fused Compare and Write.
+pub fn fused_pair(nsid: u32, extent: Extent) -> (Sqe, Sqe) {
+    let (mut first, mut second) = (nvm::compare(nsid, extent), nvm::write(nsid, extent, false));
+    first.set_flags(first.flags() | 1);
+    second.set_flags(second.flags() | 2);
+    (first, second)
+}
+
 /// Runs a fused pair that compares with the current data or, at times, with other data.
 async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
     let extent = Extent { slba: number, blocks: 1 };
-    let mut first = nvm::compare(block.nsid(), extent);
-    let mut second = nvm::write(block.nsid(), extent, false);
-    first.set_flags(first.flags() | 1);
-    second.set_flags(second.flags() | 2);
+    let (first, second) = fused_pair(block.nsid(), extent);
     let sector = |state: &State| state.clone().unwrap_or_else(|| vec![0; SECTOR_BYTES]);
     let mut old: Vec<u8> = current(number, block, known).iter().flat_map(sector).collect();
     let new = content(known, old.len());

@@ -13,11 +13,11 @@ use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Controller, Options};
 use csd_kvlog::format::Split;
 use csd_kvlog::media::{Media, Volatile, VolatileConfig};
-use csd_nvme::nvm::{self, Extent};
+use csd_nvme::nvm::Extent;
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, join, sleep, spawn};
 
-use crate::blocks::submit;
+use crate::blocks::{fused_pair, submit};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:counted";
 const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 512 };
@@ -35,9 +35,7 @@ async fn count(address: Address) {
         let number = u64::from_le_bytes(old[..8].try_into().unwrap());
         let mut new = old.clone();
         new[..8].copy_from_slice(&(number + 1).to_le_bytes());
-        let (mut first, mut second) = (nvm::compare(1, extent), nvm::write(1, extent, false));
-        first.set_flags(first.flags() | 1);
-        second.set_flags(second.flags() | 2);
+        let (first, second) = fused_pair(1, extent);
         let ended = join(submit(&block, first, &old), submit(&block, second, &new)).await;
         done += u64::from(ended.0.is_ok() && ended.1.is_ok());
     }

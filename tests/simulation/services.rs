@@ -14,12 +14,12 @@ use csd_initiator::{Address, Block, Controller, Kv, Options};
 use csd_kvlog::media::{FaultConfig, Faulty, Media};
 use csd_nvme::feature::{FeatureId, set_features};
 use csd_nvme::kv::Key;
-use csd_nvme::nvm::{self, Extent};
+use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::services::{Order, Setting};
 use csd_reactor::{Buffer, Class, join, random_u64, sleep, spawn};
 
-use crate::blocks::submit;
+use crate::blocks::{fused_pair, submit};
 use crate::inside::{Doors, memory, outside};
 use crate::lives::{Lives, NSID, SMALL, content, find, stop, store};
 use crate::workload::{self, Shared, fail};
@@ -298,9 +298,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Writes a block of zeros by a fused Compare and Write; returns whether both halves succeed.
 async fn swap(block: &Block) -> (bool, bool) {
     let extent = Extent { slba: 0, blocks: 1 };
-    let (mut first, mut second) = (nvm::compare(1, extent), nvm::write(1, extent, false));
-    first.set_flags(first.flags() | 1);
-    second.set_flags(second.flags() | 2);
+    let (first, second) = fused_pair(1, extent);
     let bytes = vec![0; usize::try_from(block.block_bytes()).unwrap()];
     let ended = join(submit(block, first, &bytes), submit(block, second, &bytes)).await;
     (ended.0.is_ok(), ended.1.is_ok())

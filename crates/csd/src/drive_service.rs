@@ -62,8 +62,9 @@ pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Fa
         for entry in &services.entries {
             table.row(row(&name, entry));
             warnings.extend(failure(entry).map(|why| format!("drive {name}: {why}")));
-            let found = Some(entry.found_text()).filter(|found| !found.is_empty());
-            notes.extend(found.map(|found| format!("{name} {}: {found}\n", entry.name_text())));
+            notes.extend(
+                entry.found_text().map(|found| format!("{name} {}: {found}\n", entry.name_text())),
+            );
             cost = Some(entry.cost_text());
         }
         described.push(describe(&name, &services));
@@ -137,8 +138,8 @@ pub(crate) fn line(entry: &Entry) -> String {
     let (steps, bytes) = (grouped(entry.steps()), size(entry.bytes()));
     text.push_str(&format!("; {steps} steps, {bytes} in {}", duration(seconds(entry.busy_ns()))));
     match entry.found_text() {
-        found if found.is_empty() => text,
-        found => format!("{text}; {found}"),
+        Some(found) => format!("{text}; {found}"),
+        None => text,
     }
 }
 
@@ -185,7 +186,7 @@ pub(crate) fn described(entry: &Entry) -> Value {
         "busy_s": seconds(entry.busy_ns()),
         "failures": entry.failures(),
         "reason": Some(entry.reason_text()).filter(|reason| !reason.is_empty()),
-        "found": Some(entry.found_text()).filter(|found| !found.is_empty()),
+        "found": entry.found_text(),
         "pause_costs": entry.cost_text(),
     })
 }

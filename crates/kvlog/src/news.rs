@@ -70,11 +70,11 @@ impl Batch {
     pub fn value_bytes(&self) -> u64 {
         self.values.iter().map(|value| value.len() as u64).sum()
     }
+}
 
-    /// Returns the bytes of memory that it holds.
-    fn held_bytes(&self) -> u64 {
-        self.buffers.iter().map(|buffer| buffer.len() as u64).sum()
-    }
+/// Returns the bytes of memory that buffers hold.
+fn bytes_of(buffers: &[Buffer]) -> u64 {
+    buffers.iter().map(|buffer| buffer.len() as u64).sum()
 }
 
 /// Records of a segment that were not read.
@@ -135,10 +135,10 @@ impl News {
             let start = usize::try_from(value_offset(value.offset) - at).expect("it fits memory");
             start..start + value.bytes as usize
         };
-        let batch = Batch::new(buffers, new.iter().map(range).collect());
-        let bytes = self.bytes.get() + batch.held_bytes();
+        let bytes = self.bytes.get() + bytes_of(&buffers);
         if bytes <= self.bytes_max {
             self.bytes.set(bytes);
+            let batch = Batch::new(buffers, new.iter().map(range).collect());
             self.at_hand.borrow_mut().push_back(batch);
         } else {
             self.note(place, &new);
@@ -169,7 +169,7 @@ impl News {
     /// Returns values at hand, if there are some.
     pub(crate) fn at_hand(&self) -> Option<Batch> {
         let batch = self.at_hand.borrow_mut().pop_front()?;
-        self.bytes.set(self.bytes.get() - batch.held_bytes());
+        self.bytes.set(self.bytes.get() - bytes_of(&batch.buffers));
         Some(batch)
     }
 

@@ -84,7 +84,7 @@ def test_the_papers_configurations_need_a_check_that_passes(tmp_path: Path) -> N
     assert rows[15]["printed_energy_gain"] == 4.3
     assert rows[3]["printed_energy_gain"] == pytest.approx(1 / 0.64)
     assert rows[15]["speed_up"] > rows[9]["speed_up"] > rows[8]["speed_up"] == 1
-    # A machine that does other work beside the third run: too far, and nothing of the paper.
+    # The machine did other work during the third run: it is too far off, so no paper is quoted.
     slow = replace(truth, begin_s=90.0).record(tmp_path, "slow", 960e6, 2)
     result = run(*jobs, *ENABLED, "--check", slow, "--json")
     assert result.exit_code == 4, result.output

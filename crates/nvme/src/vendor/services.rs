@@ -101,9 +101,9 @@ impl Entry {
         text_of(&self.reason()).unwrap_or_default().to_owned()
     }
 
-    /// Returns its findings; empty if there are none.
-    pub fn found_text(&self) -> String {
-        text_of(&self.found()).unwrap_or_default().to_owned()
+    /// Returns its findings; `None` if there are none.
+    pub fn found_text(&self) -> Option<String> {
+        text_of(&self.found()).filter(|found| !found.is_empty()).map(str::to_owned)
     }
 
     /// Sets its findings.
@@ -268,7 +268,7 @@ mod tests {
         let words = (last.state_text(), last.class_text());
         assert_eq!(words, (Some("failed"), Some("service")));
         assert_eq!((last.name_text(), last.reason_text()), ("scrub".into(), "no".into()));
-        assert_eq!(last.found_text(), "7 of them");
+        assert_eq!(last.found_text().as_deref(), Some("7 of them"));
         assert_eq!(last.cost_text(), "ä".repeat(63), "cut between characters");
         let none = Entry::zeroed();
         assert_eq!((none.state_text(), none.class_text()), (None, None));

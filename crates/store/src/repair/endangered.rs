@@ -3,6 +3,7 @@
 //! The drives read every piece that the answer counts on, and compare it with its digest: a name
 //! says nothing of a piece that has rotted. Writes nothing.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::fleet::Fleet;
@@ -27,14 +28,14 @@ pub async fn endangered(
     fleet.leave_out(index);
     let mut names = Vec::new();
     for listed in entries {
-        let mut entry = listed.clone();
+        let mut entry = Cow::Borrowed(listed);
         while needs(array, &fleet, &entry, index, limits).await {
             match object::lookup(array, &entry.name).await {
                 Err(Error::Name(NameError::Missing { .. })) => break,
-                Ok(now) if now.ids() != entry.ids() => entry = now,
+                Ok(now) if now.ids() != entry.ids() => entry = Cow::Owned(now),
                 // As it was looked at, or nobody can say.
                 Ok(_) | Err(_) => {
-                    names.push(entry.name);
+                    names.push(entry.name.clone());
                     break;
                 }
             }

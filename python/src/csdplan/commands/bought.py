@@ -9,7 +9,7 @@ from csdplan.commands.tables import Tables
 from csdplan.errors import CsdplanError
 from csdplan.hardware import Catalogue
 from csdplan.result.planned import Planned
-from csdplan.result.sheet import Sheet, Value, sheet_of
+from csdplan.result.sheet import Sheet, Value, rows_of, sheet_of
 
 #: Numbers of a drive that its durability needs; of those bought and known, which one counts.
 _NEEDED = {"capacity": max, "read": min, "write": min}
@@ -20,7 +20,9 @@ _CODES = {"replica": "rs:1+{}", "rs": "rs:{}"}
 def bought(found: Tables, catalogue: Catalogue, protect: str) -> Planned:
     """Return the answer of ``plan`` to a question that asked for this protection."""
     sheets = dict(found.sheets)
-    names = [str(row["name"]) for row in _rows(sheets.get("bill")) if row["name"] and row["count"]]
+    names = [
+        str(row["name"]) for row in rows_of(sheets.get("bill")) if row["name"] and row["count"]
+    ]
     if names:
         sheets["sources"] = _sources(names, catalogue)
     return Planned(
@@ -28,13 +30,7 @@ def bought(found: Tables, catalogue: Catalogue, protect: str) -> Planned:
         sheets=sheets,
         warnings=found.warnings,
         titles={name: part.title for name, part in catalogue.parts.items()},
-        durability=_durability(_rows(sheets.get("topology")), catalogue, protect),
-    )
-
-
-def _rows(sheet: Sheet | None) -> list[dict[str, Value]]:
-    return (
-        [] if sheet is None else [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
+        durability=_durability(rows_of(sheets.get("topology")), catalogue, protect),
     )
 
 
@@ -89,7 +85,7 @@ def _durability(rows: list[dict[str, Value]], catalogue: Catalogue, protect: str
 
 
 def _spoken(hosts: int, count: int, sheets: Mapping[str, Sheet]) -> str:
-    (row,) = _rows(sheets["codes"])
+    (row,) = rows_of(sheets["codes"])
     years, (spares,) = float(row["mttdl_years"] or 0), sheets["spares"].column("spares")
     text = f" Over {count} drives in {hosts} host{'s' if hosts > 1 else ''}, data is lost once in "
     return text + f"{years:,.3g} years on average; spare drives to keep at hand: {spares}."

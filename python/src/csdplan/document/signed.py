@@ -17,7 +17,7 @@ from csdplan.document.table import STYLE, heading
 from csdplan.plot import screen, topology
 from csdplan.result.decided import price_text, risks, sentences
 from csdplan.result.planned import Planned
-from csdplan.result.sheet import Sheet, Value
+from csdplan.result.sheet import Value, rows_of
 from csdplan.units import bytes_text
 
 _STYLE = """
@@ -42,7 +42,7 @@ sup { color: var(--soft); font-size: .75em; line-height: 1; margin-right: .3em; 
 @media (max-width: 40rem) { .two { grid-template-columns: minmax(0, 1fr); } }
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 """
-#: Width of the drawing beside the bill, and of one of many different hosts below it [px].
+#: Width of the drawing next to the bill, and of one below it, for many different hosts [px].
 _BESIDE, _BELOW = 420, 760
 #: Heights of the drawing at most, as the style has them [px].
 _MOST_PX = {"two": 220.0, "tall": 333.0}
@@ -112,12 +112,12 @@ def _purchase(planned: Planned, sources: _Sources) -> list[str]:
     work = "; ".join(
         f"{planned.titles.get(str(row['by']), row['by'])} does {row['share']:.1%} of "
         f"{row['workload']} {row['where']}"
-        for row in _rows(sheets.get("work"))
+        for row in rows_of(sheets.get("work"))
     )
     binds = "; ".join(
         f"{row['requirement']} {_number(row['required'])} {row['unit']} binds, 10 % less saves "
         f"${_number(row['saving_usd'])}"
-        for row in _rows(sheets["requirements"])
+        for row in rows_of(sheets["requirements"])
         if row["binds"]
     )
     listed = "".join(f"<li>{_safe(text)}</li>" for text in sources.known)
@@ -158,10 +158,10 @@ def _fitting(parts: Sequence[str]) -> float:
 
 
 def _bill(planned: Planned, sources: _Sources) -> str:
-    prices = {row["part"]: row for row in _rows(planned.sheets["prices"])}
+    prices = {row["part"]: row for row in rows_of(planned.sheets["prices"])}
     chassis = [name for name in prices if name not in planned.sheets["bill"].column("name")]
     rows = []
-    for row in _rows(planned.sheets["bill"]):
+    for row in rows_of(planned.sheets["bill"]):
         name = row["name"]
         title = planned.titles.get(str(name), str(name or row["what"]))
         price = "" if row["price_usd"] is None else _number(row["price_usd"])
@@ -179,7 +179,7 @@ def _bill(planned: Planned, sources: _Sources) -> str:
 def _numbers(planned: Planned, sources: _Sources) -> str:
     """Return a row for each part, with all its numbers."""
     found: dict[str, list[str]] = {}
-    for row in _rows(planned.sheets.get("sources")):
+    for row in rows_of(planned.sheets.get("sources")):
         name = str(row["number"])
         said = f"{_safe(_named(name))} {_safe(_with_unit(name, row['value']))}"
         found.setdefault(str(row["part"]), []).append(said + sources.mark(row))
@@ -192,7 +192,7 @@ def _numbers(planned: Planned, sources: _Sources) -> str:
 
 def _changes(planned: Planned) -> list[str]:
     texts = []
-    enters = [row for row in _rows(planned.sheets.get("enters")) if row["enters_usd"] is not None]
+    enters = [row for row in rows_of(planned.sheets.get("enters")) if row["enters_usd"] is not None]
     if enters:
         listed = ", ".join(
             f"{planned.titles.get(str(row['part']), row['part'])} below "
@@ -200,7 +200,7 @@ def _changes(planned: Planned) -> list[str]:
             for row in enters[:_ROWS]
         )
         texts.append(f"These parts enter: {listed}.")
-    for row in _rows(planned.sheets.get("alternatives")):
+    for row in rows_of(planned.sheets.get("alternatives")):
         if row["price_usd"] is None:
             texts.append(f"Without {row['without']} nothing does this.")
         else:
@@ -208,12 +208,6 @@ def _changes(planned: Planned) -> list[str]:
                 f"Without {row['without']}: {row['buy']}, for ${_number(row['price_usd'])}."
             )
     return texts
-
-
-def _rows(sheet: Sheet | None) -> list[dict[str, Value]]:
-    if sheet is None:
-        return []
-    return [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

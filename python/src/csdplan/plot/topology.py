@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csdplan.plot.svg import safe, text
-from csdplan.result.sheet import Sheet, Value
+from csdplan.result.sheet import Sheet, Value, rows_of
 
 #: Height of a line, and width of a letter, also of a bold one, in the sizes of `screen.css` [px].
 _LINE, _LETTER, _BOLD = 18, 7.6, 8.6
@@ -58,7 +58,7 @@ class _Drawing:
 def figure(sheet: Sheet, titles: Mapping[str, str], width: int) -> str:
     """Return the sheet of what is in which host as a ``figure`` element, `width` pixels wide."""
     width = min(max(width, 280), 1100)
-    rows = [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
+    rows = rows_of(sheet)
     groups = {
         where: [row for row in rows if row["host"] == where]
         for where in dict.fromkeys(str(row["host"]) for row in rows)

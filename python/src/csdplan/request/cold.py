@@ -23,7 +23,7 @@ SERVER_NEEDS = ("cores", "slots", "link_Bps", "pcie_generation")
 WATTS = ("tdp_W", "idle_W")
 #: Name of what is read of cold data, among the workloads.
 READ = "reads of cold data"
-#: Time of a core to hand a byte on, beside that of the network.
+#: Time of a core to hand a byte on, in addition to the time that the network takes of it [s].
 _NEXT_TO_NOTHING = 1e-15
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csdplan.result.planned import Planned
-from csdplan.result.sheet import Sheet, Value, sheet_of
+from csdplan.result.sheet import Sheet, Value, rows_of, sheet_of
 
 #: Parts that are near their price of entry, and lists, that are worth a look at first.
 _FIRST = 6
@@ -43,7 +43,7 @@ def risks(planned: Planned) -> list[str]:
     """Say how far the list may be wrong: its cost, other lists, its speed, and its data."""
     found = []
     if lists := planned.sheets.get("lists"):
-        rows = [dict(zip(lists.columns, row, strict=True)) for row in lists.rows]
+        rows = rows_of(lists)
         first = rows[0]
         low, high = _number(first["low_usd"]), _number(first["high_usd"])
         found.append(f"Cost: ${low:,.0f} to ${high:,.0f} in 90 % of cases.")

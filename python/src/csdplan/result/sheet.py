@@ -43,8 +43,14 @@ class Sheet:
 
     def as_dict(self) -> dict[str, object]:
         """Return the sheet as JSON types: rows as objects keyed by column."""
-        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-        return {"title": self.title, "rows": rows, "note": self.note}
+        return {"title": self.title, "rows": rows_of(self), "note": self.note}
+
+
+def rows_of(sheet: Sheet | None) -> list[dict[str, Value]]:
+    """Return the rows of a sheet, each as its values by column; none if there is no sheet."""
+    if sheet is None:
+        return []
+    return [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
 
 
 def sheet_of(
