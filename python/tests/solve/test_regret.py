@@ -7,6 +7,7 @@ import pytest
 
 from csdplan import ModelError
 from csdplan.model.overlap import Overlap
+from csdplan.result.weighed import enters
 from csdplan.solve import dominated, place
 from csdplan.solve.draws import Doubt, Draws
 from csdplan.solve.optimize import optimize
@@ -153,6 +154,20 @@ def test_lists_that_draws_favour_are_found() -> None:
     assert {name for plan in found for name in plan.drives} == {"ssd", "ssd2"}
     wins = {tuple(one.plan.drives): one.wins for one in weigh(asked, found, draws)}
     assert wins["ssd",] == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_part_as_good_as_what_is_bought_has_no_price_at_which_it_enters() -> None:
+    """Two drives of one price and speed: the one that is left out is worth buying today."""
+    twin = replace(SSD, name="twin")
+    dear = replace(SSD, name="dear", price_usd=SSD.price_usd * 2)
+    work = replace(WORK, required_Bps=40 * GB)
+    plan = bought(request(drives=(SSD, twin, dear), demands=(work,)))
+    assert len({"ssd", "twin"} & set(plan.drives)) == 1
+    assert set(plan.ties) == {"ssd", "twin"} - set(plan.drives)
+    assert plan.enters_usd["dear"] == pytest.approx(SSD.price_usd)
+    sheet = enters(plan, {"dear": dear.price_usd}, {})
+    assert [row[0] for row in sheet.rows] == ["dear"]
+    assert f"As good as what is bought, at their prices now: {plan.ties[0]}" in sheet.note
 
 
 def test_a_part_enters_at_the_price_that_is_named() -> None:

@@ -266,7 +266,7 @@ def plan(
     for name, needed in (
         ("work", question.works or question.serve_Bps or question.cold_read_Bps),
         ("lists", weighed),
-        ("enters", best.enters_usd),
+        ("enters", best.enters_usd or best.ties),
     ):
         if not needed:
             del sheets[name]

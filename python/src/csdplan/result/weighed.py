@@ -87,6 +87,8 @@ def enters(plan: Plan, prices: Mapping[str, float], chassis_usd: Mapping[str, fl
         "enters_usd: the price below which it is worth buying, all else as stated, and drives and "
         "hosts taken as divisible; empty: not as a gift. share: of its price now"
     )
+    if plan.ties:
+        note += f". As good as what is bought, at their prices now: {', '.join(plan.ties)}"
     columns = ("part", "price_usd", "enters_usd", "share")
     return sheet_of("At what price parts that are left out enter", columns, rows, note)
 

@@ -42,6 +42,8 @@ LESS = 0.1
 _BINDS = 1e-6
 #: Relative changes below this are rounding.
 _CHANGED = 1e-6
+#: A part that is worth buying at so small a share less than its price is worth it at its price.
+_TIE = 1e-6
 #: Hosts that an infeasible request is allowed to want at most, times those it may have.
 _HOSTS_MORE = 256
 #: Requirements that are limits, and give way upward.
@@ -74,17 +76,26 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     divisible = program(request)
     prices = shadow_prices(divisible, least_cost(divisible))
     needs = tuple(_requirements(built, plan, prices.rows))
-    return replace(plan, requirements=needs, enters_usd=_enters(divisible, plan, prices.excess))
+    levels, ties = _enters(divisible, plan, prices.excess)
+    return replace(plan, requirements=needs, enters_usd=levels, ties=ties)
 
 
-def _enters(built: Program, plan: Plan, excess: dict[int, float]) -> dict[str, float]:
-    """Return the prices at which parts that are not bought are worth buying, if divisible."""
+def _enters(
+    built: Program, plan: Plan, excess: dict[int, float]
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return the prices at which parts that are not bought are worth buying, if divisible.
+
+    Parts that are so at the price of today are as good as what is bought: they come apart, by name.
+    """
     found: dict[str, float] = {}
+    ties: dict[str, None] = {}
     for v, (name, times) in built.parts().items():
         if name not in plan.bought:
-            price = (built.price_usd[v] - excess.get(v, 0.0)) / times
-            found[name] = max(price, found.get(name, -np.inf))
-    return found
+            today, more = built.price_usd[v] / times, excess.get(v, 0.0) / times
+            found[name] = max(today - more, found.get(name, -np.inf))
+            if more <= _TIE * today:
+                ties[name] = None
+    return {name: level for name, level in found.items() if name not in ties}, tuple(ties)
 
 
 def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfall, ...]:

@@ -147,6 +147,8 @@ class Plan:
     enters_usd : dict
         For each part left out, the price below which it is worth buying, with drives and hosts
         taken as divisible; negative if it is not worth its power, slot or host as a gift.
+    ties : tuple of str
+        Parts left out that are as good as what is bought, at their prices, so taken.
     """
 
     verdict: Verdict
@@ -165,6 +167,7 @@ class Plan:
     nodes: int = 0
     placed: tuple[Placed, ...] = ()
     enters_usd: dict[str, float] = field(default_factory=dict)
+    ties: tuple[str, ...] = ()
 
     @property
     def bought(self) -> dict[str, int]:
