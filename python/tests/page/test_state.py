@@ -1,10 +1,13 @@
 """Scenarios: in fields, in links and in request files, there and back."""
 
 import base64
+import inspect
 import json
 import tomllib
 import zlib
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,6 +31,8 @@ from csdplan.page.state import (
 )
 from csdplan.profile import load
 from csdplan.profile.write import as_toml
+from csdplan.request.ask import Ask, read_ask
+from csdplan.request.file import KEYS
 
 TOML = as_toml(load("smartssd"))
 
@@ -60,8 +65,17 @@ states = st.builds(
     protect=st.sampled_from(("none", "replica:3", "rs:8+2", "rs:6+3")),
     usable=st.sampled_from(("yes", "no")),
     overlap=st.sampled_from(("pipelined", "serial")),
+    network=st.sampled_from(("auto", "yes", "no")),
     **{one.name: numbers(one) for one in QUANTITIES},
 ).map(normalized)
+
+
+def possible(state: State) -> State:
+    """Return a scenario that keeps no more cold data than data, and writes no more than it can."""
+    cold = min(state.cold, state.store)
+    daily = state.write_daily if state.write_daily <= state.write * 86.4 else 0.0
+    read = state.cold_read if cold else 0.0
+    return replace(state, cold=cold, cold_read=read, write_daily=daily)
 
 
 @settings(max_examples=80)
@@ -145,9 +159,9 @@ def test_every_fault_of_the_fields_is_found() -> None:
 
 
 @settings(max_examples=80)
-@given(states)
+@given(states.map(possible))
 def test_a_request_file_holds_the_scenario(state: State) -> None:
-    if state.works or state.store:
+    if state.works or state.store or state.serve:
         assert from_file(to_file(state)) == state
 
 
@@ -176,6 +190,64 @@ def test_a_request_by_hand_opens() -> None:
     assert (state.store, state.budget, state.protect) == (500, 400_000, "rs:8+2")
     assert (state.works, state.kernel) == ((Work("page-rank", 3.0),), "page-rank")
     assert from_file(json.dumps(tomllib.loads(text))) == state
+
+
+#: A value other than the usual of every key that a question's file may have.
+ASKED: dict[str, Any] = {
+    "profile": "smartssd",
+    "store": "500TB",
+    "cold": "400TB",
+    "cold_read": "2GB/s",
+    "usable": False,
+    "protect": "rs:8+2",
+    "workload": ["count=3GB/s"],
+    "write": "3GB/s",
+    "write_daily": "20TB",
+    "serve": "10GB/s",
+    "network": False,
+    "filesystem": "3%",
+    "spare": "7%",
+    "growth": "20%",
+    "compression": 2,
+    "budget": "400k",
+    "power": "12kW",
+    "rack": "20U",
+    "kwh": 0.3,
+    "years": 4,
+    "hosts_max": 17,
+    "overlap": "serial",
+}
+#: Options of a plan that are about the parts on offer, or about the search: no file holds them.
+OF_THE_OFFER = {
+    "ask", "only", "without", "one_kind", "catalogue", "drive", "cores", "unmeasured", "prices",
+    "price_date", "draws", "time_limit_s",
+}  # fmt: skip
+
+
+def test_every_option_of_a_plan_is_a_field_of_the_page_or_refused() -> None:
+    """An option that is new to `plan` fails here until the page has it, or it is of the offer."""
+    assert set(inspect.signature(cp.plan).parameters) == set(ASKED) | OF_THE_OFFER
+    assert set(ASKED) == KEYS - {"page"}
+    text = json.dumps(ASKED)
+    state, asked = from_file(text), read_ask(ASKED)
+    assert state.profile == ASKED["profile"]
+    assert read_ask(question(state)) == asked
+    assert from_file(to_file(state)) == state
+    assert from_query(to_query(state)) == (state, None)
+    for one in fields(Ask):
+        assert getattr(asked, one.name) != getattr(Ask(), one.name), one.name
+    for name in OF_THE_OFFER:
+        with pytest.raises(ModelError, match=f"= {name}: expected only"):
+            from_file(json.dumps({**ASKED, name: "x"}))
+
+
+@pytest.mark.parametrize("network", [True, False, None])
+def test_writes_of_a_day_alone_and_the_network_of_hosts_are_kept(network: bool | None) -> None:
+    values: dict[str, Any] = {"store": "10TB", "write_daily": "1TB"}
+    if network is not None:
+        values["network"] = network
+    state = from_file(json.dumps(values))
+    assert read_ask(question(state)) == read_ask(values)
 
 
 def test_a_request_without_workloads_opens() -> None:
@@ -213,7 +285,7 @@ def test_a_profile_next_to_the_request_is_read(tmp_path: Path) -> None:
         ("store = '1TB'\nprofile = '/etc/passwd'", "profile = /etc/passwd"),
         ("store = '1TB'\nworkload = [{ name = 'a' }]", "without core, throughput"),
         ("budget = '5k'", "store, workload"),
-        ("write = '1GB/s'\nstore = '1TB'\nwrite_daily = '1TB'", "the page has no other than write"),
+        ("write = '1GB/s'\nstore = '1TB'\nwrite_daily = '0TB'", "to the page 0 is all day"),
         (
             "workload = [{ name = 'a', throughput = '1GB/s', core = '1GB/s', cpu = 'epyc-9754' }]",
             "the page has no other one",

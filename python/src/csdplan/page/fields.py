@@ -34,6 +34,10 @@ _WAYS = {
         "Hosts load and compute",
         (("pipelined", "at once"), ("serial", "one after the other")),
     ),
+    "network": (
+        "Each host has a card and a port of a switch",
+        (("auto", "if clients write, read or get results"), ("yes", "yes"), ("no", "no")),
+    ),
 }
 _PARTS = "Parts of your own"
 #: Groups that are open at first; the rest opens at a touch.

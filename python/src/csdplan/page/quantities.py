@@ -164,8 +164,25 @@ QUANTITIES = (
         "store", "Data to keep", "TB", 0, 1e7, _rounds(0, 4), _STORE, measures="bytes", factor=1e12
     ),
     Quantity(
-        "write", "Written by clients, all day", "GB/s", 0, 1e6, _rounds(-1, 3), _STORE,
-        measures="Bps", factor=1e9, about="Counted against the endurance of the drives.",
+        "cold", "Of these, on hard drives", "TB", 0, 1e7, _rounds(0, 4), _STORE, zero="none",
+        measures="bytes", factor=1e12,
+    ),
+    Quantity(
+        "cold_read", "Read of cold data, all day", "GB/s", 0, 1e6, _rounds(-1, 3), _STORE,
+        zero="none", measures="Bps", factor=1e9,
+    ),
+    Quantity(
+        "serve", "Read by clients", "GB/s", 0, 1e6, _rounds(-1, 3), _STORE, zero="none",
+        measures="Bps", factor=1e9,
+    ),
+    Quantity(
+        "write", "Written by clients at peak", "GB/s", 0, 1e6, _rounds(-1, 3), _STORE,
+        zero="mean of the day", measures="Bps", factor=1e9,
+    ),
+    Quantity(
+        "write_daily", "Written by clients in a day", "TB", 1e-6, 1e8, _rounds(0, 4), _STORE,
+        zero="the peak, all day", measures="bytes", factor=1e12,
+        about="Counted against the endurance of the drives.",
     ),
     Quantity(
         "growth", "Growth a year", "%", 0, 1000, _SHARES, _STORE, measures="share", factor=0.01
@@ -198,7 +215,8 @@ QUANTITIES = (
         measures="years",
     ),
     Quantity(
-        "kwh", "Price of energy", "USD/kWh", 0, 100, _even(0, 1, 0.01), _LIMITS, measures="USD",
+        "kwh", "Price of energy", "USD/kWh", 0, 100, _even(0, 1, 0.01), _LIMITS,
+        zero="not counted", measures="USD",
         about="With a price, energy over the years counts as a cost.",
     ),
 )  # fmt: skip

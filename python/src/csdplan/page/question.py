@@ -32,7 +32,11 @@ from csdplan.request.file import only_known
 #: one of the page's units in that field's.
 _KEYS = {
     "store": ("TB", "store_bytes", 1e12),
+    "cold": ("TB", "cold_bytes", 1e12),
+    "cold_read": ("GB/s", "cold_read_Bps", 1e9),
+    "serve": ("GB/s", "serve_Bps", 1e9),
     "write": ("GB/s", "write_Bps", 1e9),
+    "write_daily": ("TB", "daily_bytes", 1e12),
     "growth": ("%", "growth", 0.01),
     "compression": ("", "compression", 1.0),
     "filesystem": ("%", "filesystem", 0.01),
@@ -43,6 +47,9 @@ _KEYS = {
     "years": ("years", "years", 1.0),
     "kwh": ("USD", "kwh_usd", 1.0),
 }
+#: Value of ``network`` by the word that the page has for it.
+_NETWORK = {"auto": None, "yes": True, "no": False}
+_DAY_S = 86_400.0
 _UPLOADED_FILE = "./uploaded.toml"
 _FILE = "the request file"
 
@@ -54,6 +61,8 @@ def question(state: State) -> dict[str, Any]:
         for key, (unit, _, _) in _KEYS.items()
         if not (BY_NAME[key].zero and getattr(state, key) == 0)
     }
+    if state.network != State().network:
+        values["network"] = _NETWORK[state.network]
     return values | {
         "workload": [_work(work) for work in state.works],
         "protect": state.protect,
@@ -150,11 +159,13 @@ def _of_ask(ask: Ask) -> State:
         key: _rounded((getattr(ask, field) or 0.0) / factor)
         for key, (_, field, factor) in _KEYS.items()
     }
-    if ask.daily_bytes is not None:
-        raise ModelError("write_daily", ask.daily_bytes, "none: the page has no other than write")
+    if ask.daily_bytes == 0 and ask.write_Bps:
+        raise ModelError("write_daily", "0", "more than 0, or absent: to the page 0 is all day")
     for work in ask.works:
         if work.core_Bps is not None and work.cpu != UNIT_CPU:
             raise ModelError("cpu", work.cpu, f"{UNIT_CPU}: the page has no other one")
+    if ask.daily_bytes and ask.write_Bps == ask.daily_bytes / _DAY_S:
+        numbers["write"] = 0.0
     works = tuple(
         Work(work.name, _rounded(work.required_Bps / 1e9))
         if work.core_Bps is None
@@ -173,6 +184,7 @@ def _of_ask(ask: Ask) -> State:
         protect=ask.protect,
         usable="yes" if ask.usable else "no",
         overlap=ask.overlap.value,
+        network=next(word for word, value in _NETWORK.items() if value is ask.network),
         hosts_max=ask.hosts_max,
     )
 

@@ -26,7 +26,7 @@ UPLOADED = "uploaded"
 #: Fields that are chosen by name.
 CHOICES = ("profile", "kernel", "device", "ssd_profile", "ssd", "size")
 #: Fields that a request of `plan` has, and that are chosen by name too.
-WAYS = ("protect", "usable", "overlap")
+WAYS = ("protect", "usable", "overlap", "network")
 TEXTS = (*CHOICES, *WAYS, "text", "parts")
 #: Texts that are as long as a file, and packed in a link.
 PACKED = ("text", "parts")
@@ -34,6 +34,12 @@ PACKED = ("text", "parts")
 PROFILE_BYTES_MAX = 256 * 1024
 #: Workloads at most.
 WORKS_MAX = 8
+#: Values of the ways that are a few words; the first is the default.
+_WAYS = {
+    "usable": ("yes", "no"),
+    "overlap": ("pipelined", "serial"),
+    "network": ("auto", "yes", "no"),
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 _WORK_KEY = re.compile(r"work([0-9]+)\.(name|rate|core|returns|spread)")
 
@@ -91,7 +97,11 @@ class State:
     csd_usd: float = field(default_factory=lambda: price_usd("csd_usd"))
     works: tuple[Work, ...] = field(default=(Work("count", 120.0),))
     store: float = 500
+    cold: float = 0
+    cold_read: float = 0
+    serve: float = 0
     write: float = 0
+    write_daily: float = 0
     growth: float = 0
     compression: float = 1
     filesystem: float = 2
@@ -99,6 +109,7 @@ class State:
     protect: str = "rs:8+2"
     usable: str = "yes"
     overlap: str = "pipelined"
+    network: str = "auto"
     budget: float = 0
     power: float = 0
     rack: float = 0
@@ -259,7 +270,7 @@ def of_values(values: Mapping[str, object]) -> tuple[State, dict[str, str]]:
         except CsdplanError as error:
             faults[name] = str(error)
     texts = {name: str(values[name]) for name in TEXTS if values.get(name)}
-    for name, found in (("usable", ("yes", "no")), ("overlap", ("pipelined", "serial"))):
+    for name, found in _WAYS.items():
         if texts.get(name, found[0]) not in found:
             faults[name] = str(ModelError(name, texts.pop(name), " or ".join(found)))
     try:
