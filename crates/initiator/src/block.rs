@@ -90,13 +90,36 @@ impl Block {
     pub async fn write(
         &self,
         offset_bytes: u64,
-        data: Vec<Buffer>,
+        mut data: Vec<Buffer>,
+        fua: bool,
+    ) -> Result<(), Error> {
+        self.write_kept(offset_bytes, &mut data, fua).await
+    }
+
+    /// Does the same as [`Self::write`]. If the connection is lost before all answers come, the
+    /// bytes are in `data` again, for another connection.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub async fn write_kept(
+        &self,
+        offset_bytes: u64,
+        data: &mut Vec<Buffer>,
         fua: bool,
     ) -> Result<(), Error> {
         let len = data.iter().map(|part| part.len()).sum::<usize>();
         self.check(offset_bytes, len as u64)?;
         let pieces = self.pieces(len);
-        let payloads = split(data, pieces.first().map_or(0, |piece| piece.len as usize));
+        if let [piece] = &pieces[..] {
+            let sqe = nvm::write(self.nsid, self.extent(offset_bytes, piece), fua);
+            return self.controller.submit_kept(sqe, data, 0).await.map(drop);
+        }
+        // A drive whose transfers are that short takes one of its parts and not the next.
+        let kept: Vec<Buffer> = data.iter().map(|part| Buffer::from_slice(part)).collect();
+        let payloads = split(
+            std::mem::replace(data, kept),
+            pieces.first().map_or(0, |piece| piece.len as usize),
+        );
         let writes = pieces.iter().zip(payloads).map(|(piece, payload)| {
             let sqe = nvm::write(self.nsid, self.extent(offset_bytes, piece), fua);
             self.controller.submit(sqe, payload, 0)

@@ -62,14 +62,28 @@ impl Kv {
     /// # Errors
     /// [`Error::TooLarge`] above [`Self::value_bytes_max`]; the status [`Status::KEY_EXISTS`] or
     /// [`Status::KEY_DOES_NOT_EXIST`] if an option requires it.
-    pub async fn store(&self, key: &Key, value: Vec<Buffer>, options: u8) -> Result<(), Error> {
+    pub async fn store(&self, key: &Key, mut value: Vec<Buffer>, options: u8) -> Result<(), Error> {
+        self.store_kept(key, &mut value, options).await
+    }
+
+    /// Does the same as [`Self::store`]. If the connection is lost before an answer comes, the value
+    /// is in `value` again, for another connection.
+    ///
+    /// # Errors
+    /// As [`Self::store`].
+    pub async fn store_kept(
+        &self,
+        key: &Key,
+        value: &mut Vec<Buffer>,
+        options: u8,
+    ) -> Result<(), Error> {
         let bytes = value.iter().map(|part| part.len() as u64).sum::<u64>();
         let size = u32::try_from(bytes).ok().filter(|size| *size <= self.value_bytes_max());
         let Some(size) = size else {
             return Err(self.controller.too_large(bytes, self.value_bytes_max().into()));
         };
         let sqe = kv::store(self.nsid, key, size, options);
-        self.controller.submit(sqe, value, 0).await.map(drop)
+        self.controller.submit_kept(sqe, value, 0).await.map(drop)
     }
 
     /// Returns the whole value of `key`; `None` if the key does not exist. The first read asks for

@@ -102,7 +102,7 @@ pub(crate) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let array = Array::connect_drives(&shared.run.plan, &shared.run.options).await;
     let members = &shared.run.job.inputs[0].members;
     let can_compute = shared.run.job.can_lose_drives();
-    let links = Link::all(&array, &shared.run.plan, &shared.run.options, members, can_compute);
+    let links = Link::all(&array, members, can_compute);
     if links.is_err() {
         shared.fail();
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use csd_reactor::{Config, CoreId, Instant, now};
 use csd_store::array::{Array, Drive, DriveIndex};
 
-use crate::link::{Link, traffic};
+use crate::link::Link;
 use crate::{Error, Failed};
 
 /// Contribution of one core to an outcome.
@@ -29,7 +29,7 @@ impl CorePart {
 
     /// Adds the traffic of drives that have only pieces, and no chunks of their own in the run.
     pub(crate) fn with(self, others: &[Rc<Drive>]) -> Self {
-        let crossed: u64 = others.iter().map(|drive| traffic(drive)).sum();
+        let crossed: u64 = others.iter().map(|drive| drive.wire_bytes()).sum();
         Self { crossed_bytes: self.crossed_bytes + crossed, ..self }
     }
 }
@@ -40,7 +40,7 @@ pub(crate) fn others(array: &Array, members: &[DriveIndex]) -> Vec<Rc<Drive>> {
 }
 
 fn crossed_bytes(links: &[Link]) -> u64 {
-    links.iter().map(Link::crossed_bytes).sum()
+    links.iter().map(|link| link.crossed_bytes()).sum()
 }
 
 /// Time and traffic of a run.

@@ -77,19 +77,25 @@ impl Claimer {
                 reclaimed = true;
                 continue;
             };
-            self.taken.insert(unit);
-            let value = claim_value(self.object, &self.entry_key);
-            let value = vec![Buffer::from_slice(&value)];
-            match self.drive.objects.store(&unit_key(unit), value, STORE_IF_ABSENT).await {
-                Ok(()) => {
+            // A claim may be this one's whose acknowledgement was lost.
+            match claim_again(&self.drive, unit, self.object, &self.entry_key).await {
+                Ok(true) => {
+                    self.taken.insert(unit);
                     push_unit(&mut self.extents, unit);
                     self.next = unit + 1;
                     return Ok(unit);
                 }
-                Err(error) if error.status() == Some(Status::KEY_EXISTS) => {}
-                Err(error) => return Err(Error::command(&self.drive, error)),
+                Ok(false) | Err(Error::Drive(DriveError::Corrupt { .. })) => {
+                    self.taken.insert(unit);
+                }
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Goes on over another connection to the drive.
+    pub(crate) fn go_on(&mut self, drive: &Rc<Drive>) {
+        self.drive = Rc::clone(drive);
     }
 
     /// Returns the units claimed so far.

@@ -5,7 +5,7 @@ use csd_nvme::vendor::execute::chunk_key;
 use csd_nvme::vendor::location::{Location, LocationKind};
 use csd_reactor::Buffer;
 
-use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
+use crate::array::{BLOCK_NSID, Drive, Link, OBJECTS_NSID};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
 use crate::extent_ranges::byte_ranges;
@@ -71,18 +71,44 @@ impl Spot {
     pub(crate) async fn write(
         self,
         drive: &Drive,
-        mut piece: Buffer,
+        piece: Buffer,
+        is_durable: bool,
+    ) -> Result<(), Error> {
+        self.write_kept(drive, &mut vec![piece], is_durable).await
+    }
+
+    /// Writes a piece to its location, again over another connection if the first is lost; one on
+    /// blocks is not durable afterwards.
+    ///
+    /// # Errors
+    /// A failed command.
+    pub(crate) async fn write_over(self, link: &Link, piece: Buffer) -> Result<(), Error> {
+        let mut piece = vec![piece];
+        link.run(async |drive| self.write_kept(drive, &mut piece, false).await).await
+    }
+
+    /// Does the same as [`Self::write`] with one buffer. If the connection is lost before an answer
+    /// comes, the piece is in `piece` again, for another connection.
+    ///
+    /// # Errors
+    /// A failed command.
+    async fn write_kept(
+        self,
+        drive: &Drive,
+        piece: &mut Vec<Buffer>,
         is_durable: bool,
     ) -> Result<(), Error> {
         let written = match self {
             Self::Value(id, number) => {
-                drive.objects.store(&chunk_key(&id.0, number), vec![piece], 0).await
+                drive.objects.store_kept(&chunk_key(&id.0, number), piece, 0).await
             }
             Self::Blocks(start) => {
                 let block_bytes = drive.block.block_bytes() as usize;
-                let padding = piece.len().next_multiple_of(block_bytes) - piece.len();
-                piece.append(padding).fill(0);
-                drive.block.write(start, vec![piece], is_durable).await
+                for bytes in &mut *piece {
+                    let padding = bytes.len().next_multiple_of(block_bytes) - bytes.len();
+                    bytes.append(padding).fill(0);
+                }
+                drive.block.write_kept(start, piece, is_durable).await
             }
         };
         written.map_err(|error| Error::command(drive, error))

@@ -41,6 +41,7 @@ mod rebalance;
 mod removal;
 mod repair;
 mod replaced;
+mod resumed;
 mod rot;
 mod slow;
 mod stalled;

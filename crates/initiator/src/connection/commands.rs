@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 
 use csd_reactor::{Buffer, Instant, SemaphorePermit};
 
-use super::Reply;
+use super::{Ended, Reply};
 use crate::Error;
 
 /// One command in flight.
@@ -78,7 +78,7 @@ impl Commands {
 enum Ticket {
     Free,
     Waiting { cid: u16, waker: Option<Waker> },
-    Answered(Result<Reply, Error>),
+    Answered(Result<Reply, Error>, Vec<Buffer>),
 }
 
 /// Tickets of the waiting tasks.
@@ -99,9 +99,10 @@ impl Tickets {
         ticket
     }
 
-    /// Stores the answer and wakes the task that waits for it.
-    pub(super) fn give(&mut self, ticket: u32, reply: Result<Reply, Error>) {
-        let answered = Ticket::Answered(reply);
+    /// Stores the answer, with the payload of a command that none came to, and wakes the task that
+    /// waits for it.
+    pub(super) fn give(&mut self, ticket: u32, reply: Result<Reply, Error>, unsent: Vec<Buffer>) {
+        let answered = Ticket::Answered(reply, unsent);
         let waiting = std::mem::replace(&mut self.all[ticket as usize], answered);
         if let Ticket::Waiting { waker: Some(waker), .. } = waiting {
             waker.wake();
@@ -109,17 +110,17 @@ impl Tickets {
     }
 
     /// Takes the answer, or waits for it.
-    pub(super) fn poll(&mut self, ticket: u32, waker: &Waker) -> Poll<Result<Reply, Error>> {
+    pub(super) fn poll(&mut self, ticket: u32, waker: &Waker) -> Poll<Ended> {
         let slot = &mut self.all[ticket as usize];
         match slot {
             Ticket::Waiting { waker: Some(known), .. } => known.clone_from(waker),
             Ticket::Waiting { waker: none, .. } => *none = Some(waker.clone()),
-            Ticket::Answered(_) => {
-                let Ticket::Answered(reply) = std::mem::replace(slot, Ticket::Free) else {
+            Ticket::Answered(..) => {
+                let Ticket::Answered(reply, payload) = std::mem::replace(slot, Ticket::Free) else {
                     unreachable!("matched just above");
                 };
                 self.free.push(ticket);
-                return Poll::Ready(reply);
+                return Poll::Ready((reply, payload));
             }
             Ticket::Free => unreachable!("a future gives its ticket up when it is answered"),
         }

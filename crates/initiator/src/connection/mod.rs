@@ -40,6 +40,9 @@ pub struct Reply {
     pub data: Buffer,
 }
 
+/// End of a command: the answer; and its payload, if the connection was lost before an answer came.
+pub(crate) type Ended = (Result<Reply, Error>, Vec<Buffer>);
+
 /// A command to start.
 pub(crate) struct Request {
     pub(crate) sqe: Sqe,
@@ -73,9 +76,11 @@ impl Member for Connection {
     fn fail(&self, error: &Error) {
         let mut state = self.state.borrow_mut();
         let State { commands, tickets, .. } = &mut *state;
-        let ended = commands.drain();
-        for ticket in ended.iter().filter_map(|command| command.ticket) {
-            tickets.give(ticket, Err(error.clone()));
+        let mut ended = commands.drain();
+        for command in &mut ended {
+            if let Some(ticket) = command.ticket {
+                tickets.give(ticket, Err(error.clone()), std::mem::take(&mut command.payload));
+            }
         }
         drop(state);
         drop(ended); // their permits wake those who wait for room
@@ -212,10 +217,11 @@ impl State {
 
     fn complete(&mut self, connection: &Connection, completion: &Completion) -> Result<(), Stop> {
         let cid = completion.cid;
-        let mut command = self.commands.remove(cid);
-        if !command.sent {
+        // It ends with the others when the connection fails.
+        if !self.commands.get(cid).sent {
             return Err(connection.protocol("it answered a command that it had not got").into());
         }
+        let mut command = self.commands.remove(cid);
         if command.unsent > 0 {
             // The drive failed the command early: PDUs under way must still be whole.
             self.outgoing.orphan(cid, &command.payload);
@@ -232,7 +238,7 @@ impl State {
             Ok(Reply { result: completion.cqe.result(), data })
         };
         if let Some(ticket) = command.ticket {
-            self.tickets.give(ticket, reply);
+            self.tickets.give(ticket, reply, Vec::new());
         }
         Ok(())
     }
@@ -258,7 +264,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Future of a command's answer.
+/// Future of a command's end.
 #[must_use = "a future does nothing until awaited"]
 pub(crate) struct Answer {
     connection: Rc<Connection>,
@@ -266,7 +272,7 @@ pub(crate) struct Answer {
 }
 
 impl Future for Answer {
-    type Output = Result<Reply, Error>;
+    type Output = Ended;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let ticket = self.ticket.expect("an answer is awaited once");

@@ -121,5 +121,5 @@ async fn exchange(
     };
     let what = "Authentication";
     let request = Request { sqe, what, payload, in_capsule: true, to_host, permit: None };
-    connection.start(request)?.await
+    connection.start(request)?.await.0
 }

@@ -202,7 +202,7 @@ impl<'a> Connecting<'a> {
         // The first command of a queue needs no permit: nobody else knows the queue.
         let request =
             Request { sqe, what: "Connect", payload, in_capsule: true, to_host: 0, permit: None };
-        let reply = connection.start(request)?.await?;
+        let reply = connection.start(request)?.await.0?;
         let result = low(reply.result);
         Ok(((result & 0xFFFF) as u16, result & CONNECT_ATR != 0))
     }

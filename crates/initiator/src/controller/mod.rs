@@ -150,7 +150,21 @@ impl Controller {
     pub async fn submit(
         &self,
         sqe: Sqe,
-        payload: Vec<Buffer>,
+        mut payload: Vec<Buffer>,
+        to_host: u32,
+    ) -> Result<Reply, Error> {
+        self.submit_kept(sqe, &mut payload, to_host).await
+    }
+
+    /// Does the same as [`Self::submit`]. If the connection is lost before an answer comes, the
+    /// payload is in `payload` again, for another connection.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub async fn submit_kept(
+        &self,
+        sqe: Sqe,
+        payload: &mut Vec<Buffer>,
         to_host: u32,
     ) -> Result<Reply, Error> {
         let inner = &*self.0;
@@ -167,8 +181,11 @@ impl Controller {
         let queue = queue.expect("a connected controller has an I/O queue");
         let in_capsule = bytes <= inner.in_capsule_bytes_max.into();
         let what = self.command_name(&sqe);
-        let permit = Some(permit);
-        queue.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await
+        let (permit, bytes) = (Some(permit), std::mem::take(payload));
+        let request = Request { sqe, what, payload: bytes, in_capsule, to_host, permit };
+        let (reply, unsent) = queue.start(request)?.await;
+        *payload = unsent;
+        reply
     }
 
     /// Shuts the controller down in order (CC.SHN) and closes its connections. Commands still in
@@ -257,7 +274,7 @@ async fn admin(
     let permit = Some(association.admin_room.acquire(1).await);
     let payload = if data.is_empty() { Vec::new() } else { vec![Buffer::from_slice(data)] };
     let in_capsule = data.len() <= ADMIN_IN_CAPSULE_BYTES;
-    connection.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await
+    connection.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await.0
 }
 
 /// Sends a keep-alive every `pause` as long as the controller exists.

@@ -57,7 +57,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let inputs = &shared.task.inputs;
     let takes_over = catalogue::are_protected(inputs);
     let members = &inputs[0].members;
-    let links = Link::all(&array, &shared.plan, &shared.options, members, takes_over);
+    let links = Link::all(&array, members, takes_over);
     let links = Rc::new(links.inspect_err(|_| shared.queue.stop())?);
     let leads = core == CoreId(0);
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
@@ -97,7 +97,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     if let Some(watch) = watch.filter(|_| !stopped) {
         until_stopped(watch.end()).await;
     }
-    let drives: Vec<Rc<Drive>> = links.iter().filter_map(Link::connected).collect();
+    let drives: Vec<Rc<Drive>> = links.iter().filter_map(|link| link.connected()).collect();
     let members = drives.iter().map(|drive| (drive.index, drive.name.clone())).collect();
     drop((context, links, renewing, drives, others));
     // A drive ends executions whose connection closes.

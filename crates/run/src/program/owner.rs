@@ -62,7 +62,7 @@ impl Owner {
     pub(super) async fn renew(self, links: Rc<Vec<Link>>) {
         for renewals in 1.. {
             sleep(RENEWAL).await;
-            for drive in links.iter().filter_map(Link::connected) {
+            for drive in links.iter().filter_map(|link| link.connected()) {
                 let value = self.value(renewals);
                 let _lost = drive.objects.store(&self.key(), value, STORE_IF_EXISTS).await;
             }
@@ -107,7 +107,7 @@ impl Watch {
     /// free index, waits until those of interrupted runs are unloaded.
     pub(super) async fn begin(links: &[Link], own: Owner) -> Self {
         let (mut suspects, mut full) = (Vec::new(), false);
-        for drive in links.iter().filter_map(Link::connected) {
+        for drive in links.iter().filter_map(|link| link.connected()) {
             // The run itself notices a drive that does not answer.
             let others = others(&drive, own).await.unwrap_or_default();
             full |= others.len() >= usize::from(DOWNLOADABLE_COUNT);

@@ -48,6 +48,13 @@ impl Drive {
     pub(crate) fn crossed_bytes(&self) -> u64 {
         self.controller.bytes_to_host() + self.controller.bytes_to_drive()
     }
+
+    /// Returns the bytes on the wire so far, in both directions.
+    #[must_use]
+    pub fn wire_bytes(&self) -> u64 {
+        let traffic = self.controller.traffic();
+        traffic.wire_to_host + traffic.wire_to_drive
+    }
 }
 
 pub(super) async fn open(

@@ -65,7 +65,7 @@ async fn read(drive: &Drive, key: &Key) -> Result<Held<Buffer>, Error> {
 /// A drive's error; [`Error::TooFew`]; [`Error::Vote`] if a drive has lost its vote since the array
 /// was connected; [`Error::Restless`].
 pub(crate) async fn register(array: &Array, needed: usize) -> Result<(), Error> {
-    if !array.guards.slots || array.registered.get() >= needed {
+    if !array.guards.slots || array.now().registered.get() >= needed {
         return Ok(());
     }
     for _ in 0..ATTEMPTS {
@@ -81,7 +81,7 @@ pub(crate) async fn register(array: &Array, needed: usize) -> Result<(), Error> 
         if add_lives(&voters, &seen, &mut roster).await?
             && enroll(needed, &voters, &seen, &roster).await?
         {
-            array.registered.set(needed);
+            array.now().registered.set(needed);
             return Ok(());
         }
     }
@@ -119,7 +119,7 @@ pub(crate) async fn damaged(array: &Array) -> Result<(u64, Vec<(DriveIndex, Reco
 /// # Errors
 /// As [`register`].
 pub(crate) async fn mend(array: &Array) -> Result<(), Error> {
-    array.registered.set(0);
+    array.now().registered.set(0);
     register(array, array.quorum().write()).await
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Connects to all drives at once and stays usable while a quorum answers. Does not retry a drive
 //! that is down, and hides none: every error names the drive. Invariants: a drive keeps its index,
-//! its place in the array file, whether it is up or down; a connection is one life of its drive.
+//! its place in the array file, whether it is up or down; a connection is one life of its drive, and
+//! votes are decided anew with every set of connections (`generation`).
 
 mod array_folder;
 mod damage;
@@ -11,23 +12,27 @@ mod drive_index;
 mod drive_record;
 mod error;
 mod file;
+mod generation;
+mod link;
 pub(crate) mod membership;
 mod quorum;
 mod record;
 mod redial;
 mod slot;
+mod steady;
 mod vote;
 mod writers;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
 use csd_initiator::{Address, Options};
-use csd_reactor::{Class, spawn};
+use csd_reactor::{Class, Semaphore, spawn};
 
 use drive::{open, reason};
+use generation::Generation;
 
 pub use array_folder::{ArrayFolder, DEFAULT_FOLDER};
 pub use drive::Drive;
@@ -36,11 +41,14 @@ pub use drive_index::{DRIVES_MAX, DriveIndex};
 pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
+pub(crate) use link::Links;
+pub use link::{Link, Persistence, TRIES};
 pub use quorum::Quorum;
 pub use record::{Lives, Roster};
 pub(crate) use redial::Redial;
 pub use slot::DriveSlot;
 pub(crate) use slot::drive as drive_of;
+pub(crate) use steady::steadily;
 pub use writers::Writers;
 
 pub use csd_nvme::vendor::{
@@ -64,17 +72,16 @@ struct PlannedDrive {
 
 /// Drives used together.
 pub struct Array {
-    slots: Vec<DriveSlot>,
+    /// The connections that it began with; others may have replaced them.
+    first: Rc<Generation>,
+    /// True if it stays with these.
+    is_pinned: bool,
     patience: Duration,
     uuid: [u8; 16],
     guards: Guards,
     redial: Rc<Redial>,
-    /// True if a drive that is up has never been registered.
-    is_new: bool,
-    /// Number of drives that are known to hold the lives of the voting drives.
-    registered: Cell<usize>,
-    /// Drives that have lost their vote on this connection.
-    silenced: RefCell<BTreeSet<DriveIndex>>,
+    /// Held while lost connections are replaced.
+    renewing: Semaphore,
     /// Damaged copies of names that were met, in words.
     damage: Rc<RefCell<BTreeSet<String>>>,
 }
@@ -141,47 +148,24 @@ impl Array {
 
     /// Connects like [`Self::connect`], with only some guards.
     pub async fn connect_with(plan: &Plan, options: &Options, guards: Guards) -> Self {
-        let mut array = Self { guards, ..Self::connect_drives(plan, options).await };
-        if !guards.slots {
-            return array;
+        let mut first = connect_all(plan, options).await;
+        if guards.slots {
+            first.decide_votes(plan.uuid).await;
         }
-        let mut seen = vec![None; array.slots.len()];
-        for (index, look) in membership::look_at(&array.voters()).await {
-            match look {
-                Ok(found) => seen[index] = Some(found),
-                Err(error) => array.slots[index].link = Err(error.to_string()),
-            }
-        }
-        let verdict = vote::decide_votes(&seen, array.size(), plan.uuid);
-        array.is_new = verdict.is_new;
-        array.slots.iter_mut().zip(verdict.votes).for_each(|(slot, vote)| slot.vote = vote);
-        array
+        Self { guards, ..Self::new(plan, options, first) }
     }
 
     /// Connects to all drives without asking which of them vote: for work that does not use the
     /// catalogue.
     pub async fn connect_drives(plan: &Plan, options: &Options) -> Self {
-        let links: Vec<_> = DriveIndex::each(&plan.drives)
-            .map(|(index, planned)| {
-                let (planned, options) = (planned.clone()?, options.clone());
-                let opening = async move { open(index, &planned, &options).await };
-                Some(spawn(Class::Foreground, opening))
-            })
-            .collect();
-        let mut slots = Vec::with_capacity(links.len());
-        for (place, (planned, link)) in DriveIndex::each(plan.drives.iter().zip(links)) {
-            slots.push(match (planned, link) {
-                (Some(PlannedDrive { name, url, .. }), Some(link)) => {
-                    let (name, url, link) = (name.clone(), url.clone(), link.await.map(Rc::new));
-                    DriveSlot { name, url, link, vote: Ok(()), is_vacant: false }
-                }
-                _ => DriveSlot::vacant(place),
-            });
-        }
-        let (registered, silenced) = (Cell::new(0), RefCell::default());
-        let (patience, uuid, guards, is_new) = (PATIENCE, plan.uuid, GUARDED, false);
+        Self::new(plan, options, connect_all(plan, options).await)
+    }
+
+    fn new(plan: &Plan, options: &Options, first: Generation) -> Self {
+        let (first, is_pinned, renewing) = (Rc::new(first), false, Semaphore::new(1));
+        let (patience, uuid, guards) = (PATIENCE, plan.uuid, GUARDED);
         let (redial, damage) = (Redial::new(plan, options), Rc::default());
-        Self { slots, patience, uuid, guards, redial, is_new, registered, silenced, damage }
+        Self { first, is_pinned, patience, uuid, guards, redial, renewing, damage }
     }
 
     /// Sets the time that a writer of a name waits for another writer that has begun to change it,
@@ -201,13 +185,13 @@ impl Array {
     /// Returns the array of the drives at the first `places`, over the same connections.
     #[must_use]
     pub fn first(&self, places: usize) -> Self {
-        self.of(self.slots[..places].to_vec())
+        self.of(self.slots()[..places].to_vec())
     }
 
     /// Returns the same array, in which the drive with this index has no vote.
     #[must_use]
     pub(crate) fn without_vote(&self, index: DriveIndex) -> Self {
-        let mut slots = self.slots.clone();
+        let mut slots = self.slots().to_vec();
         slots[index].vote = Err("it is being rebuilt".to_owned());
         self.of(slots)
     }
@@ -215,7 +199,7 @@ impl Array {
     /// Returns the same array without the drive with this index, whose place is vacant.
     #[must_use]
     pub fn without(&self, index: DriveIndex) -> Self {
-        let mut slots = self.slots.clone();
+        let mut slots = self.slots().to_vec();
         slots[index] = DriveSlot::vacant(index);
         self.of(slots)
     }
@@ -223,19 +207,23 @@ impl Array {
     /// Returns the same array with this drive in its place, where it has a vote.
     #[must_use]
     pub(crate) fn with_drive(&self, drive: Rc<Drive>) -> Self {
-        let mut slots = self.slots.clone();
+        let mut slots = self.slots().to_vec();
         let (name, url, index) = (drive.name.clone(), drive.url.clone(), drive.index);
         slots[index] = DriveSlot { name, url, link: Ok(drive), vote: Ok(()), is_vacant: false };
         let array = self.of(slots);
-        array.silenced.borrow_mut().remove(&index);
+        array.now().silenced.borrow_mut().remove(&index);
         array
     }
 
     fn of(&self, slots: Vec<DriveSlot>) -> Self {
-        let (silenced, registered) = (self.silenced.clone(), Cell::new(0));
+        self.over(Rc::new(self.now().with_slots(slots)), false)
+    }
+
+    fn over(&self, first: Rc<Generation>, is_pinned: bool) -> Self {
+        let renewing = Semaphore::new(1);
+        let (patience, uuid, guards) = (self.patience, self.uuid, self.guards);
         let (redial, damage) = (Rc::clone(&self.redial), Rc::clone(&self.damage));
-        let (patience, uuid, guards, is_new) = (self.patience, self.uuid, self.guards, self.is_new);
-        Self { slots, patience, uuid, guards, redial, is_new, registered, silenced, damage }
+        Self { first, is_pinned, patience, uuid, guards, redial, renewing, damage }
     }
 
     /// Returns how to connect to its drives once more.
@@ -252,18 +240,18 @@ impl Array {
     /// Returns every drive's slot, by place; among them are vacant ones.
     #[must_use]
     pub fn slots(&self) -> &[DriveSlot] {
-        &self.slots
+        &self.now().slots
     }
 
     /// Returns the slot of the drive with this index; `None` if the array file does not list it.
     #[must_use]
     pub fn slot(&self, index: DriveIndex) -> Option<&DriveSlot> {
-        self.slots.get(usize::from(index))
+        self.slots().get(usize::from(index))
     }
 
     /// Returns the slots that have a drive, in the order of the array file.
     pub fn occupied(&self) -> impl Iterator<Item = &DriveSlot> {
-        self.slots.iter().filter(|slot| !slot.is_vacant)
+        self.slots().iter().filter(|slot| !slot.is_vacant)
     }
 
     /// Returns the number of drives.
@@ -279,14 +267,15 @@ impl Array {
 
     /// Returns the drives that are up.
     pub fn drives(&self) -> impl Iterator<Item = &Rc<Drive>> {
-        self.slots.iter().filter_map(|slot| slot.link.as_ref().ok())
+        self.slots().iter().filter_map(|slot| slot.link.as_ref().ok())
     }
 
     /// Returns the drives whose answers about the catalogue count.
     #[must_use]
     pub fn voters(&self) -> Vec<Rc<Drive>> {
+        let Generation { slots, silenced, .. } = self.now();
         let votes = |drive: &&Rc<Drive>| {
-            self.slots[drive.index].vote.is_ok() && !self.silenced.borrow().contains(&drive.index)
+            slots[drive.index].vote.is_ok() && !silenced.borrow().contains(&drive.index)
         };
         self.drives().filter(votes).cloned().collect()
     }
@@ -299,7 +288,7 @@ impl Array {
 
     /// Takes a drive's vote for the rest of this connection.
     fn silence(&self, index: DriveIndex) {
-        self.silenced.borrow_mut().insert(index);
+        self.now().silenced.borrow_mut().insert(index);
     }
 
     /// Returns the drive with this index.
@@ -307,7 +296,7 @@ impl Array {
     /// # Errors
     /// [`Error::Down`].
     pub fn drive(&self, index: DriveIndex) -> Result<&Rc<Drive>, Error> {
-        drive_of(&self.slots, index)
+        drive_of(self.slots(), index)
     }
 
     /// Returns the quorums of the catalogue.
@@ -368,7 +357,7 @@ impl Array {
     #[must_use]
     pub fn readers_of(&self, losses: usize) -> usize {
         let quorum = self.quorum_of(losses);
-        if self.is_new { quorum.majority().max(quorum.read()) } else { quorum.read() }
+        if self.now().is_new { quorum.majority().max(quorum.read()) } else { quorum.read() }
     }
 
     /// Checks that so many drives are up and vote.
@@ -384,10 +373,32 @@ impl Array {
 
     /// Closes all connections in order.
     pub async fn disconnect(self) {
-        for slot in self.slots {
-            if let Ok(drive) = slot.link {
+        for slot in self.slots() {
+            if let Ok(drive) = &slot.link {
                 drive.controller.clone().disconnect().await;
             }
         }
     }
+}
+
+/// Connects to all drives of a plan at once.
+async fn connect_all(plan: &Plan, options: &Options) -> Generation {
+    let links: Vec<_> = DriveIndex::each(&plan.drives)
+        .map(|(index, planned)| {
+            let (planned, options) = (planned.clone()?, options.clone());
+            let opening = async move { open(index, &planned, &options).await };
+            Some(spawn(Class::Foreground, opening))
+        })
+        .collect();
+    let mut slots = Vec::with_capacity(links.len());
+    for (place, (planned, link)) in DriveIndex::each(plan.drives.iter().zip(links)) {
+        slots.push(match (planned, link) {
+            (Some(PlannedDrive { name, url, .. }), Some(link)) => {
+                let (name, url, link) = (name.clone(), url.clone(), link.await.map(Rc::new));
+                DriveSlot { name, url, link, vote: Ok(()), is_vacant: false }
+            }
+            _ => DriveSlot::vacant(place),
+        });
+    }
+    Generation::new(slots)
 }

@@ -11,22 +11,31 @@ use super::{Drive, DriveIndex, Plan};
 
 /// Addresses of an array's drives, and how they are connected to.
 pub(crate) struct Redial {
-    plan: Plan,
-    options: Options,
+    pub(super) plan: Plan,
+    pub(super) options: Options,
 }
 
 impl Redial {
     pub(super) fn new(plan: &Plan, options: &Options) -> Rc<Self> {
-        // A machine that is up and busy may take longer to accept a connection.
-        let options = Options { reach_timeout: options.connect_timeout, ..options.clone() };
-        Rc::new(Self { plan: plan.clone(), options })
+        Rc::new(Self { plan: plan.clone(), options: options.clone() })
     }
 
-    /// Connects to a drive.
+    /// Connects to a drive as at the beginning.
+    ///
+    /// # Errors
+    /// The reason why it is down.
+    pub(super) async fn connect_soon(&self, index: DriveIndex) -> Result<Rc<Drive>, String> {
+        self.plan.connect(index, &self.options).await.map(Rc::new)
+    }
+
+    /// Connects to a drive, with a longer wait.
     ///
     /// # Errors
     /// The reason why it is down.
     pub(crate) async fn connect(&self, index: DriveIndex) -> Result<Rc<Drive>, String> {
-        self.plan.connect(index, &self.options).await.map(Rc::new)
+        // A machine that is up and busy may take longer to accept a connection.
+        let reach_timeout = self.options.connect_timeout;
+        let options = Options { reach_timeout, ..self.options.clone() };
+        self.plan.connect(index, &options).await.map(Rc::new)
     }
 }

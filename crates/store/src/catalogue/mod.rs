@@ -255,6 +255,8 @@ pub async fn write(
     entry: &mut Entry,
     ground: &Ground,
 ) -> Result<Vec<String>, Error> {
+    // What a drive acknowledges on one connection it confirms on the same.
+    let array = &array.pinned();
     let is_sealed = ground.found.newest().is_some_and(|below| below.state == State::Sealed);
     assert!(entry.state != State::Staged || !is_sealed, "a staged entry hides no sealed one");
     let mut claimed = entry.clone();

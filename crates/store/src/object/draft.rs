@@ -5,7 +5,7 @@
 use csd_reactor::random_bytes;
 
 use super::{Error, check_name, remove};
-use crate::array::{Array, DriveIndex};
+use crate::array::{Array, DriveIndex, steadily};
 use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection, State};
 use crate::error::{DriveError, NameError};
 
@@ -53,11 +53,7 @@ impl Draft {
     /// [`NameError::Exists`] when the name is taken.
     pub async fn begin(array: &Array, name: &str, shape: Shape) -> Result<Self, Error> {
         check_name(name)?;
-        let ground = catalogue::settle(array, name).await?;
-        let before = ground.found.newest();
-        if before.is_some_and(|entry| entry.state == State::Sealed) {
-            return Err(Error::Name(NameError::Exists { name: name.to_owned() }));
-        }
+        let ground = ground(array, name).await?;
         Ok(Self { entry: stage(name, shape), ground, warnings: array.down() })
     }
 
@@ -67,10 +63,17 @@ impl Draft {
     /// # Errors
     /// [`NameError::Overtaken`] when another writer was first.
     pub async fn write(&mut self, array: &Array) -> Result<(), Error> {
-        self.warnings.extend(catalogue::write(array, &mut self.entry, &self.ground).await?);
-        let swept = match self.ground.found.newest() {
-            Some(before) if !remove::is_spent(before) => remove::sweep_after(array, before).await,
-            _ => Ok(()),
+        let (before, mut is_first) = (self.ground.found.newest().cloned(), true);
+        let written = steadily(array, async || {
+            if !std::mem::take(&mut is_first) {
+                self.ground = ground(array, &self.entry.name).await?;
+            }
+            catalogue::write(array, &mut self.entry, &self.ground).await
+        });
+        self.warnings.extend(written.await?);
+        let swept = match before.filter(|before| !remove::is_spent(before)) {
+            Some(before) => remove::sweep_after(array, &before).await,
+            None => Ok(()),
         };
         if swept.is_err() {
             self.abandon(array).await;
@@ -109,16 +112,32 @@ impl Draft {
     }
 
     async fn write_sealed(&self, array: &Array, sealed: &mut Entry) -> Result<Vec<String>, Error> {
-        let ground = catalogue::settle(array, &self.entry.name).await?;
-        if !ground.is_of(&self.entry) {
-            return Err(Error::Name(NameError::Overtaken { name: self.entry.name.clone() }));
-        }
-        catalogue::write(array, sealed, &ground).await
+        // All drives that are up shall hold it.
+        array.renew().await;
+        let write = steadily(array, async || {
+            let ground = catalogue::settle(array, &self.entry.name).await?;
+            if !ground.is_of(&self.entry) {
+                return Err(Error::Name(NameError::Overtaken { name: self.entry.name.clone() }));
+            }
+            catalogue::write(array, sealed, &ground).await
+        });
+        write.await
     }
 
     /// Abandons the object: deletes its chunks, as far as drives can be reached.
     pub async fn abandon(&self, array: &Array) {
         let _cleaned = remove::abandon(array, &self.entry).await;
+    }
+}
+
+/// Returns the state of a name that a new object may have.
+async fn ground(array: &Array, name: &str) -> Result<Ground, Error> {
+    let ground = catalogue::settle(array, name).await?;
+    match ground.found.newest() {
+        Some(entry) if entry.state == State::Sealed => {
+            Err(Error::Name(NameError::Exists { name: name.to_owned() }))
+        }
+        _ => Ok(ground),
     }
 }
 

@@ -18,7 +18,7 @@ use super::in_drives::InDrives;
 use super::new_page_lists::{self, UnlistedPieces};
 use super::pages::Lists;
 use super::{Error, check_owner};
-use crate::array::Array;
+use crate::array::{Array, DriveIndex, Link, Persistence};
 use crate::catalogue::Entry;
 use crate::layout;
 
@@ -104,7 +104,9 @@ pub(super) async fn stored(
     let stripes = entry.stripes().expect("the object is protected");
     let (code, slots) = (stripes.scheme().code(), array.slots().to_vec());
     let (pace, lists) = (Rc::clone(&flow.pace), RefCell::new(page_bytes.map(Lists::new)));
-    let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, pace, lists };
+    let link = |(index, _)| Link::new(array, index, Persistence::brief()).ok().map(Rc::new);
+    let links = DriveIndex::each(&slots).map(link).collect();
+    let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, links, pace, lists };
     let work = Rc::new(work);
     if !drives.is_some_and(|drives| drives.has_room()) {
         let left = work.check_room(array).await?;
@@ -120,7 +122,7 @@ pub(super) async fn stored(
     }
     let all = all?;
     if let Some(lists) = work.lists.take() {
-        lists.finish(|index| work.slots[index].up().ok()).await;
+        lists.finish(|index| work.links[index].clone()).await;
     }
     if let (Some(drives), Some(page_bytes)) = (drives, page_bytes) {
         new_page_lists::list(array, entry, (drives.take_stored(), page_bytes), flow).await?;
@@ -254,8 +256,9 @@ impl Encoding {
                 let drive = work.drive(stripe, piece)?;
                 let (spot, length) = work.spot(stripe, piece);
                 work.pace.wait(drive.index, length.into()).await;
-                match work.listed(drive, spot, bytes.len()) {
-                    Some(listed) => listed.store(drive, spot, bytes).await,
+                let listed = work.listed(drive, spot, bytes.len());
+                match listed.zip(work.links[usize::from(drive.index)].as_ref()) {
+                    Some((listed, link)) => listed.store(link, spot, bytes).await,
                     None => spot.write(drive, bytes, true).await,
                 }
             });

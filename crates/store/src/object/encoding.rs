@@ -10,7 +10,7 @@ use csd_reactor::Buffer;
 
 use super::Error;
 use super::pages::{Listed, Lists};
-use crate::array::{Array, Drive, DriveSlot};
+use crate::array::{Array, Drive, DriveSlot, Link};
 use crate::catalogue::{Entry, Placement};
 use crate::layout::Stripes;
 use crate::pace::Pace;
@@ -50,6 +50,8 @@ pub(super) struct Encoding {
     pub(super) stripes: Stripes,
     pub(super) code: Code,
     pub(super) slots: Vec<DriveSlot>,
+    /// By place, as the slots.
+    pub(super) links: Vec<Option<Rc<Link>>>,
     pub(super) pace: Rc<Pace>,
     /// Page lists of the pieces that this host stores, if pages get checksums.
     pub(super) lists: RefCell<Option<Lists>>,

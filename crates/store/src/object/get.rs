@@ -16,7 +16,7 @@ use super::after_move;
 use super::chunk::{not_stored, read_chunk, read_front};
 use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW};
-use crate::array::Array;
+use crate::array::{Array, Links, Persistence};
 use crate::catalogue::Entry;
 use crate::error::ProtectionError;
 use crate::layout::Layout;
@@ -116,6 +116,8 @@ pub(super) struct Reader<'a> {
     entry: Rc<Entry>,
     layout: Layout,
     pieces: Option<Rc<Pieces>>,
+    /// Drives of an object without protection.
+    links: Links,
     /// Chunks of a unit.
     unit: u32,
     /// True if zeros may stand for lost bytes.
@@ -143,7 +145,8 @@ impl<'a> Reader<'a> {
             _ => 1,
         };
         let (entry, losses, moved) = (Rc::clone(entry), RefCell::default(), OnceCell::new());
-        Self { array, entry, layout, pieces, unit, is_partial, losses, moved }
+        let links = Links::new(Persistence::long());
+        Self { array, entry, layout, pieces, links, unit, is_partial, losses, moved }
     }
 
     /// Returns the number of units.
@@ -172,14 +175,16 @@ impl<'a> Reader<'a> {
             }));
         }
         let member = self.entry.members[self.layout.member(unit)];
-        let (drive, entry) = (self.array.drive(member), Rc::clone(&self.entry));
-        let drive = match drive {
+        let (link, entry) = (self.links.get(self.array, member), Rc::clone(&self.entry));
+        let link = match link {
             Err(error) if !self.is_partial => return Err(error.into()),
-            drive => drive.map(Rc::clone),
+            link => link,
         };
         let bytes = self.is_partial.then(|| self.layout.bytes_of(unit));
         Ok(spawn(Class::Foreground, async move {
-            let read = async { read_front(&*drive?, &entry, unit, u32::MAX).await };
+            let read = async {
+                link?.run(async |drive| read_front(drive, &entry, unit, u32::MAX).await).await
+            };
             vec![read.await.map_err(|error| match bytes {
                 Some(bytes) if error.is_of_piece() => {
                     let (name, why) = (entry.name.clone(), vec![error.to_string()]);

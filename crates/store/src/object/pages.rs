@@ -13,7 +13,7 @@ use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{List, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
-use crate::array::Drive;
+use crate::array::Link;
 use crate::catalogue::ObjectId;
 use crate::error::Error;
 use crate::pages::LIST_BYTES;
@@ -98,12 +98,12 @@ impl Lists {
         Some((group, full))
     }
 
-    /// Ends the groups that are left: no more pieces are added. Those for which `drive` returns
+    /// Ends the groups that are left: no more pieces are added. Those for which `link` returns
     /// `None` are not stored.
-    pub(super) async fn finish<'a>(self, drive: impl Fn(usize) -> Option<&'a Rc<Drive>>) {
+    pub(super) async fn finish(self, link: impl Fn(usize) -> Option<Rc<Link>>) {
         let end = |(series, group): (Series, Rc<Group>)| {
-            let drive = Rc::clone(drive(series.drive)?);
-            Some(spawn(Class::Foreground, async move { group.end(&drive).await }))
+            let link = link(series.drive)?;
+            Some(spawn(Class::Foreground, async move { group.end(&link).await }))
         };
         let ends: Vec<_> = self.open.into_iter().filter_map(end).collect();
         for end in ends {
@@ -123,9 +123,9 @@ pub(super) struct Listed {
 
 impl Listed {
     /// Stores the piece, and notes the checksums of its pages.
-    pub(super) async fn store(self, drive: &Drive, spot: Spot, piece: Buffer) -> Result<(), Error> {
+    pub(super) async fn store(self, link: &Link, spot: Spot, piece: Buffer) -> Result<(), Error> {
         if let Some(full) = &self.full {
-            full.end(drive).await;
+            full.end(link).await;
         }
         let (page_bytes, bytes) = (self.group.page_bytes, piece.len());
         let work = move || {
@@ -134,7 +134,7 @@ impl Listed {
         };
         let stored = match compute_fn(Class::Foreground, 0, work).await {
             Ok((piece, sums)) => {
-                let stored = spot.write(drive, piece, false).await;
+                let stored = spot.write_over(link, piece).await;
                 if stored.is_ok() {
                     self.group.add(self.start, bytes, &sums);
                 }
@@ -142,7 +142,7 @@ impl Listed {
             }
             Err(_) => Err(Error::ComputeThread),
         };
-        self.group.end(drive).await;
+        self.group.end(link).await;
         stored
     }
 }
@@ -158,7 +158,7 @@ impl Group {
 
     /// Ends a part in the group; stores the list if it was the last. A list that cannot be stored
     /// costs the names of pages only. Lists of blocks take no room that the catalogue needs.
-    async fn end(&self, drive: &Drive) {
+    async fn end(&self, link: &Link) {
         let left = self.pending.get() - 1;
         self.pending.set(left);
         let (pieces, sums) = match left {
@@ -170,15 +170,21 @@ impl Group {
         }
         let Series { kind, nsid, object, .. } = self.series;
         let list = List { kind, nsid, page_bytes: self.page_bytes, object, pieces, sums }.encode();
-        if kind == LocationKind::BLOCKS {
-            let room = room::records_left(drive).await.unwrap_or(0);
-            // Blocks that were acknowledged may still be in a cache.
-            if room < room::record_bytes(list.len() as u64) || drive.block.flush().await.is_err() {
-                return;
+        let store = link.run(async |drive| {
+            if kind == LocationKind::BLOCKS {
+                let room = room::records_left(drive).await?;
+                // Blocks that were acknowledged may still be in a cache.
+                let flushed = drive.block.flush().await;
+                flushed.map_err(|error| Error::command(drive, error))?;
+                if room < room::record_bytes(list.len() as u64) {
+                    return Ok(());
+                }
             }
-        }
-        let value = vec![Buffer::from_slice(&list)];
-        let _stored = drive.objects.store(&list_key(&object, self.number), value, 0).await;
+            let value = vec![Buffer::from_slice(&list)];
+            let stored = drive.objects.store(&list_key(&object, self.number), value, 0).await;
+            stored.map_err(|error| Error::command(drive, error))
+        });
+        let _stored = store.await;
     }
 }
 

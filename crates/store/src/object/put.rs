@@ -14,7 +14,7 @@ use super::encoding::Piece;
 use super::flow::Flow;
 use super::writer::Writer;
 use super::{Error, Progress, parity};
-use crate::array::Array;
+use crate::array::{Array, steadily};
 use crate::catalogue::{Entry, On};
 use crate::layout::{self, Parts, Scheme};
 use crate::room;
@@ -58,7 +58,8 @@ pub async fn put(
     // Checked before the limits of the drives are computed: there may be no drive.
     array.require_majority()?;
     let shape = shape(array, &source, options)?;
-    let mut draft = Draft::begin(array, &options.name, shape.clone()).await?;
+    let begin = async || Draft::begin(array, &options.name, shape.clone()).await;
+    let mut draft = steadily(array, begin).await?;
     let cutter = Cutter::new(&options.arrange, options.align.as_ref(), &shape, &source)?;
     // The first chunk is read before anything is written: it reveals most bad inputs.
     let encoder = Encoder::of(&draft.entry, cutter.kind().is_none());
@@ -121,11 +122,15 @@ async fn fill(
     page_bytes: Option<u32>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let mut writer = Writer::new(array, entry, reader.encoder.is_some(), page_bytes).await?;
+    let is_striped = reader.encoder.is_some();
+    let begin = async || Writer::new(array, entry, is_striped, page_bytes).await;
+    let mut writer = steadily(array, begin).await?;
     let sent = send_all(&mut writer, reader, first, progress).await;
     let finished = writer.finish().await;
     let (reader, packed) = sent?;
     let finished = finished?;
+    // The rest goes to all drives that are up.
+    array.renew().await;
     entry.bytes = packed.bytes;
     entry.shape = reader.source.shape();
     entry.digest = *reader.hasher.finalize().as_bytes();

@@ -1,6 +1,8 @@
 //! [`Writer`]: sends the chunks of a put to their drives, and the parity of its stripes.
 //!
-//! At most [`WINDOW`] pieces of a drive are in flight. A put whose name another writer has taken
+//! At most [`WINDOW`] pieces of a drive are in flight. A drive whose connection is lost is connected
+//! to again, and sent what it has not acknowledged ([`Link`]); blocks only if it was not started
+//! meanwhile, because it may have lost what it had not made durable. A put whose name another writer has taken
 //! notices this with its next piece after [`CHECK_INTERVAL`]. If a drive is lost while a protected
 //! object is put, its pieces are noted as missing, and the put goes on; the caller checks that
 //! enough others are durable. The pages of pieces get checksums, in lists that follow their pieces
@@ -14,7 +16,7 @@ use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn
 use super::encoding::{Number, Piece};
 use super::pages::{Listed, Lists};
 use super::{CHECK_INTERVAL, Error, WINDOW, check_owner};
-use crate::array::{Array, Drive};
+use crate::array::{Array, Link, Persistence, steadily};
 use crate::catalogue::{self, Entry, Placement};
 use crate::error::DriveError;
 use crate::extent::{Claimer, UNIT_BYTES};
@@ -60,7 +62,7 @@ struct Parities {
 
 /// Window of a drive: the pieces that it may be sent before it has acknowledged others.
 struct DriveWindow {
-    drive: Rc<Drive>,
+    link: Rc<Link>,
     /// Permits for pieces in flight, [`WINDOW`] in all.
     permits: Semaphore,
     claimer: Option<Claimer>,
@@ -90,20 +92,31 @@ impl<'a> Writer<'a> {
         striped: bool,
         page_bytes: Option<u32>,
     ) -> Result<Self, Error> {
+        // A protected object can do without a drive, and one that is not waits for it.
+        let persistence = match entry.protection {
+            Some(_) if striped && entry.placement == Placement::Kv => Persistence::brief(),
+            _ => Persistence::long(),
+        };
         let mut windows = Vec::new();
         for member in &entry.members {
             let drive = array.drive(*member)?;
             let key = catalogue::key(&entry.name);
-            let claimer = match entry.placement {
-                Placement::Kv => None,
-                Placement::Block(_) => Some(Claimer::new(drive, entry.id, key).await?),
-            };
-            windows.push(DriveWindow::new(drive, claimer));
+            windows.push(match entry.placement {
+                Placement::Kv => DriveWindow::new(Link::new(array, *member, persistence)?, None),
+                Placement::Block(_) => {
+                    let claimer = Claimer::new(drive, entry.id, key).await?;
+                    let link = Link::new(array, *member, persistence.in_one_life())?;
+                    DriveWindow::new(link, Some(claimer))
+                }
+            });
         }
         if let Some(protection) = &entry.protection {
             let others = protection.group.iter().filter(|drive| !entry.members.contains(drive));
-            let up = others.filter_map(|drive| array.drive(*drive).ok());
-            windows.extend(up.map(|drive| DriveWindow::new(drive, None)));
+            let up = others.filter(|drive| array.drive(**drive).is_ok());
+            for drive in up {
+                let link = Link::new(array, *drive, Persistence::brief())?;
+                windows.push(DriveWindow::new(link, None));
+            }
         }
         let parity = entry.protection.as_ref().filter(|_| striped).map(|protection| {
             let width = layout::width(protection.scheme, entry.members.len());
@@ -126,7 +139,7 @@ impl<'a> Writer<'a> {
         if seen.since(self.checked) < CHECK_INTERVAL {
             return Ok(());
         }
-        check_owner(self.array, &self.entry).await?;
+        steadily(self.array, async || check_owner(self.array, &self.entry).await).await?;
         self.checked = seen;
         Ok(())
     }
@@ -159,7 +172,7 @@ impl<'a> Writer<'a> {
         parities.sums.extend(pieces.iter().map(|(_, sum)| *sum));
         for (number, ((piece, _), drive)) in (begin..).zip(pieces.into_iter().zip(drives)) {
             let number = Number::Parity(number);
-            let is_of = |window: &DriveWindow| window.drive.index == drive;
+            let is_of = |window: &DriveWindow| window.link.index() == drive;
             match self.windows.iter().position(is_of) {
                 Some(index) => self.send_to(index, number, piece).await?,
                 None => self.outcome.missing.borrow_mut().push(number),
@@ -171,7 +184,7 @@ impl<'a> Writer<'a> {
     async fn send_to(&mut self, index: usize, number: Number, piece: Buffer) -> Result<(), Error> {
         let permit = self.windows[index].permits.acquire(1).await;
         if let Some(pace) = &self.pace {
-            pace.wait(self.windows[index].drive.index, piece.len() as u64).await;
+            pace.wait(self.windows[index].link.index(), piece.len() as u64).await;
         }
         self.check().await?;
         if let Some(error) = self.outcome.failure.borrow_mut().take() {
@@ -185,12 +198,12 @@ impl<'a> Writer<'a> {
             }
             spot => spot?,
         };
-        let (drive, outcome) = (Rc::clone(&self.windows[index].drive), Rc::clone(&self.outcome));
+        let (link, outcome) = (Rc::clone(&self.windows[index].link), Rc::clone(&self.outcome));
         let listed = self.listed(index, spot, piece.len());
         drop(spawn(Class::Foreground, async move {
             let stored = match listed {
-                Some(listed) => listed.store(&drive, spot, piece).await,
-                None => spot.write(&drive, piece, false).await,
+                Some(listed) => listed.store(&link, spot, piece).await,
+                None => spot.write_over(&link, piece).await,
             };
             drop(permit);
             match stored {
@@ -224,7 +237,13 @@ impl<'a> Writer<'a> {
             let (unit, used) = window.unit;
             let (unit, used) = match used < UNIT_BYTES {
                 true => (unit, used),
-                false => (claimer.claim(self.array).await?, 0),
+                false => {
+                    let claim = window.link.run(async |drive| {
+                        claimer.go_on(drive);
+                        claimer.claim(self.array).await
+                    });
+                    (claim.await?, 0)
+                }
             };
             window.unit = (unit, used + u64::from(self.entry.chunk_bytes));
             return Ok(Spot::Blocks(u64::from(unit) * UNIT_BYTES + used));
@@ -248,14 +267,17 @@ impl<'a> Writer<'a> {
         let owned = self.check().await;
         let lists = self.lists.take().filter(|_| owned.is_ok());
         if let Some(lists) = lists {
-            lists.finish(|index| Some(&self.windows[index].drive)).await;
+            lists.finish(|index| Some(Rc::clone(&self.windows[index].link))).await;
         }
         for window in self.windows {
             // Writes to a block namespace are durable only after a flush; a sealed object must be
             // durable.
             if let Some(claimer) = window.claimer {
-                let flushed = window.drive.block.flush().await;
-                flushed.map_err(|error| Error::command(&window.drive, error))?;
+                let flush = window.link.run(async |drive| {
+                    let flushed = drive.block.flush().await;
+                    flushed.map_err(|error| Error::command(drive, error))
+                });
+                flush.await?;
                 extents.push(claimer.into_extents());
             }
         }
@@ -272,9 +294,9 @@ impl<'a> Writer<'a> {
 }
 
 impl DriveWindow {
-    fn new(drive: &Rc<Drive>, claimer: Option<Claimer>) -> Self {
-        let (drive, permits) = (Rc::clone(drive), Semaphore::new(WINDOW));
-        Self { drive, permits, claimer, records: 0, unit: (0, UNIT_BYTES) }
+    fn new(link: Link, claimer: Option<Claimer>) -> Self {
+        let (link, permits) = (Rc::new(link), Semaphore::new(WINDOW));
+        Self { link, permits, claimer, records: 0, unit: (0, UNIT_BYTES) }
     }
 
     /// Reserves space for a record. The rest is left to the catalogue, so that a full drive still
@@ -283,11 +305,11 @@ impl DriveWindow {
         if self.records < bytes {
             // Once all chunks are acknowledged, the drive's usage includes them.
             let _sent = self.permits.acquire(WINDOW - 1).await;
-            self.records = room::records_left(&self.drive).await?;
+            self.records = self.link.run(async |drive| room::records_left(drive).await).await?;
         }
         let left = self.records.checked_sub(bytes).ok_or_else(|| {
             Error::Drive(DriveError::Full {
-                drive: self.drive.name.clone(),
+                drive: self.link.name().to_owned(),
                 what: "key-value part",
                 room: None,
             })
