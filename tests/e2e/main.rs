@@ -10,6 +10,7 @@
 //! - [`refused_inputs`]: objects that kernels cannot run over; [`bad_sources`]: executions that
 //!   drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
+//! - [`files`]: lists, contents and sizes
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -85,6 +86,7 @@ mod drive_status;
 mod encode_in_drives;
 mod ended_commands;
 mod failures;
+mod files;
 mod growth;
 mod json;
 mod kernels;

@@ -37,13 +37,13 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     if let Some(piece) = options.piece {
         return get_piece((&name, piece), (&file, target, sink), context);
     }
-    let (wants_npy, partial) = (!options.raw && is_npy(&named), options.partial);
+    let (raw, partial) = (options.raw, options.partial);
     let bar = Bar::new(context, &name, None);
     let (progress, total) = (bar.progress.clone(), bar.total());
     let written = file.clone();
     let got = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &name).await?;
-        let form = form(&entry, wants_npy);
+        let form = form_of(&entry, &named, raw);
         total.set(entry.bytes);
         let get_options = GetOptions { form, partial };
         match object::get(array, entry, get_options, sink, &progress).await {
@@ -109,8 +109,10 @@ fn get_piece(
     Ok(Report::new(text, result))
 }
 
-/// Returns the file's form. Objects of bytes are never NumPy arrays.
-fn form(entry: &Entry, wants_npy: bool) -> Form {
+/// Returns the form of a file of this name: `raw` if it must have no header. Objects of bytes are
+/// never NumPy arrays.
+pub(crate) fn form_of(entry: &Entry, file: &str, raw: bool) -> Form {
+    let wants_npy = !raw && is_npy(file);
     if wants_npy && entry.element != ElementType::Bytes { Form::Npy } else { Form::Raw }
 }
 

@@ -16,7 +16,7 @@
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
+//!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
 //!   [`program`], [`run`], [`mod@meter`], [`mod@characterize`], [`mod@bench`], [`secret`] and
 //!   [`generate`] are the commands
 //! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
@@ -38,6 +38,7 @@ mod drive_status;
 mod each_item;
 mod edges;
 mod escape;
+mod files;
 mod generate;
 mod get;
 mod group_shares;
@@ -122,7 +123,9 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Os(command) => os::os(&command, &context),
         Command::Put(options) => object::put(&options, &context),
         Command::Get(options) => get::get(options, &context),
-        Command::Ls(options) => object::ls(&options, &context),
+        Command::Cat(options) => files::cat(options, &context),
+        Command::Ls(options) => files::ls(&options, &context),
+        Command::Du(options) => files::du(options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),

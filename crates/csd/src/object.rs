@@ -1,4 +1,4 @@
-//! `csd put`, `ls`, `stat` and `rm`.
+//! `csd put`, `stat` and `rm`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ use crate::progress::Bar;
 use crate::protection;
 use crate::report::{Failure, Report};
 use crate::room::takes;
-use crate::table::{Align, Table, pairs};
+use crate::table::pairs;
 use crate::units::{grouped, hex, size};
 
 /// Stores files.
@@ -154,50 +154,6 @@ fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
     )))
 }
 
-/// Lists objects.
-pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
-    let (mut listed, warnings) =
-        context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
-    let prefix = options.prefix.as_deref().unwrap_or("");
-    for entries in [&mut listed.sealed, &mut listed.staged] {
-        entries.retain(|entry| entry.name.starts_with(prefix));
-    }
-    let mut table = Table::new(&[
-        ("name", Align::Left),
-        ("type", Align::Left),
-        ("shape", Align::Left),
-        ("size", Align::Right),
-        ("on", Align::Left),
-        ("state", Align::Left),
-    ]);
-    let staged = listed.staged.iter().filter(|_| options.all).map(|entry| (entry, "staged"));
-    let rows: Vec<_> = listed.sealed.iter().map(|entry| (entry, "sealed")).chain(staged).collect();
-    for (entry, state) in &rows {
-        table.row(vec![
-            entry.name.clone(),
-            entry.element.to_string(),
-            shape(&entry.shape),
-            size(entry.bytes),
-            placement(entry).to_owned(),
-            (*state).to_owned(),
-        ]);
-    }
-    let objects: Vec<_> = rows
-        .iter()
-        .map(|(entry, state)| {
-            let mut object = describe(entry);
-            object["state"] = (*state).into();
-            object
-        })
-        .collect();
-    let text = match (rows.is_empty(), prefix) {
-        (false, _) => table.render(),
-        (true, "") => "no objects\n".to_owned(),
-        (true, prefix) => format!("no objects whose names begin with {prefix:?}\n"),
-    };
-    Ok(Report::new(text, json!({ "objects": objects })).with_warnings(warnings))
-}
-
 /// Shows an object.
 pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Failure> {
     let lists_pieces = options.pieces;
@@ -301,14 +257,16 @@ pub(crate) fn describe(entry: &Entry) -> Value {
     })
 }
 
-fn placement(entry: &Entry) -> &'static str {
+/// Returns the namespace of an object's chunks in words.
+pub(crate) fn placement(entry: &Entry) -> &'static str {
     match entry.placement {
         Placement::Kv => "kv",
         Placement::Block(_) => "block",
     }
 }
 
-fn layout(entry: &Entry) -> &'static str {
+/// Returns the way in which an object is cut in words.
+pub(crate) fn layout(entry: &Entry) -> &'static str {
     match entry.parts.as_ref().map(Parts::kind) {
         None if entry.whole => "whole",
         None => "spread",
@@ -325,7 +283,8 @@ fn digest(entry: &Entry) -> String {
     }
 }
 
-fn shape(lengths: &[u64]) -> String {
+/// Returns the dimensions of an object in words.
+pub(crate) fn shape(lengths: &[u64]) -> String {
     match lengths {
         [] => "scalar".to_owned(),
         lengths => lengths.iter().map(u64::to_string).collect::<Vec<_>>().join(" x "),

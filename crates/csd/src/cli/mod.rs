@@ -12,6 +12,7 @@ mod drive;
 pub(crate) mod drive_log;
 pub(crate) mod drive_service;
 pub(crate) mod drive_status;
+pub(crate) mod files;
 pub(crate) mod kernel;
 pub(crate) mod kv;
 pub(crate) mod meter;
@@ -140,8 +141,12 @@ pub(crate) enum Command {
     Put(Put),
     /// Fetch an object, checking its digest
     Get(Get),
+    /// Write objects to standard output
+    Cat(files::Cat),
     /// List objects
     Ls(Ls),
+    /// Show the sizes of objects by folder
+    Du(files::Du),
     /// Show an object's type, shape, size, place and digest
     Stat(Stat),
     /// Protect an object against the loss of drives, by an erasure code
@@ -299,7 +304,9 @@ impl Command {
             Self::Os(command) => command.words(),
             Self::Put(_) => "put",
             Self::Get(_) => "get",
+            Self::Cat(_) => "cat",
             Self::Ls(_) => "ls",
+            Self::Du(_) => "du",
             Self::Stat(_) => "stat",
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",

@@ -6,6 +6,7 @@ use csd_store::ElementType;
 use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty};
 
+use super::files::Order;
 use super::run::Arrange;
 use crate::units::parse_size;
 
@@ -207,12 +208,21 @@ pub(crate) struct Stat {
 
 /// Options of `csd ls`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd ls climate/                            objects whose names begin with climate/
+  csd ls -l --sort size                      the largest first, and the total
+  csd ls --tree                              folders with their sizes
+
+Objects have no date: the catalogue keeps none.")]
 pub(crate) struct Ls {
     /// Only objects whose names begin with this
     pub(crate) prefix: Option<String>,
     /// Also list puts that have not ended, or were cut off
     #[arg(long)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) order: Order,
 }
 
 /// Options of `csd rm`.

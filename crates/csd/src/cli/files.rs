@@ -1,0 +1,62 @@
+//! Options of the commands that treat objects as files: `csd cat`, `du`, and the order of `csd ls`.
+
+use clap::{Args, ValueEnum};
+
+/// Options of `csd cat`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd cat logs/a.log logs/b.log | grep error
+  csd cat climate/grid.npy > grid.npy        a NumPy array, with its header
+  csd cat climate/grid.npy --raw | xxd       its numbers alone
+
+An object that cannot be read is named, and the others are written all the same.")]
+pub(crate) struct Cat {
+    /// Names of the objects
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Write numbers without the header of a .npy file
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+/// Options of `csd du`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd du                                     every folder, and the total
+  csd du climate/ --depth 1                  the folders right below climate/
+
+`size` is the data. `on drives` is what it takes there: chunks with their headers, parity, and whole
+units of objects on blocks. Names, checksums of pages and what was deleted are not in it.")]
+pub(crate) struct Du {
+    /// Only objects whose names begin with this
+    pub(crate) prefix: Option<String>,
+    /// Show folders to this depth below the prefix [default: all]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) depth: Option<usize>,
+}
+
+/// Order and form of `csd ls`.
+#[derive(Args, Debug)]
+pub(crate) struct Order {
+    /// Also show bytes, layout, drives, code and digest of each object, and the total
+    #[arg(long, short)]
+    pub(crate) long: bool,
+    /// Show names as a tree of folders with their sizes
+    #[arg(long, conflicts_with = "long")]
+    pub(crate) tree: bool,
+    /// Sort by name, or by size with the largest first
+    #[arg(long, value_enum, value_name = "name|size", default_value_t = Sort::Name)]
+    pub(crate) sort: Sort,
+    /// Reverse the order
+    #[arg(long, short)]
+    pub(crate) reverse: bool,
+}
+
+/// Key of the order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    Name,
+    Size,
+}
