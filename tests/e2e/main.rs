@@ -10,7 +10,7 @@
 //! - [`refused_inputs`]: objects that kernels cannot run over; [`bad_sources`]: executions that
 //!   drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
-//! - [`files`]: lists, contents and sizes
+//! - [`files`]: lists, contents and sizes; [`copies`]: other names
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -81,6 +81,7 @@ mod catalogue_faults;
 mod characterize;
 mod characterize_drives;
 mod concurrent_writers;
+mod copies;
 mod damaged_names;
 mod drive_status;
 mod encode_in_drives;

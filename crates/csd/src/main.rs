@@ -127,6 +127,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => files::ls(&options, &context),
         Command::Du(options) => files::du(options, &context),
         Command::Stat(options) => object::stat(options, &context),
+        Command::Cp(options) => files::cp(options, &context),
+        Command::Mv(options) => files::mv(options, &context),
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
         Command::Scrub(options) => scrub::scrub(&options, &context),

@@ -60,3 +60,15 @@ pub(crate) enum Sort {
     Name,
     Size,
 }
+
+/// Options of `csd cp` and `csd mv`.
+#[derive(Args, Debug)]
+pub(crate) struct Copy {
+    /// Name of the object
+    pub(crate) old: String,
+    /// The other name; one that ends in `/` is a folder for the object
+    pub(crate) new: String,
+    /// Replace the object of that name, which stays until the other one is whole
+    #[arg(long, short)]
+    pub(crate) force: bool,
+}

@@ -149,6 +149,27 @@ pub(crate) enum Command {
     Du(files::Du),
     /// Show an object's type, shape, size, place and digest
     Stat(Stat),
+    /// Copy an object to another name, from drive to drive
+    ///
+    /// The copy has the same type, layout and code, and lies on the same drives while they are up.
+    /// Its chunks do not go through this host, unless drives cannot fetch them. An interrupted copy
+    /// leaves both names as they were.
+    #[command(after_help = "\
+Examples:
+  csd cp climate/grid climate/grid-2025
+  csd cp climate/grid backup/                becomes backup/grid
+  csd cp prices prices-old --force           replaces prices-old once the copy is whole")]
+    Cp(files::Copy),
+    /// Rename an object
+    ///
+    /// Copies it as `csd cp` does, and removes the former name once the copy is whole. It needs the
+    /// room of the copy meanwhile. If it is cut off, the object has its former name, or both: then
+    /// `csd rm` removes the former one.
+    #[command(after_help = "\
+Examples:
+  csd mv climate/grid climate/grid-2025
+  csd mv prices archive/                     becomes archive/prices")]
+    Mv(files::Copy),
     /// Protect an object against the loss of drives, by an erasure code
     Protect(Protect),
     /// Remove objects
@@ -308,6 +329,8 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Du(_) => "du",
             Self::Stat(_) => "stat",
+            Self::Cp(_) => "cp",
+            Self::Mv(_) => "mv",
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
             Self::Scrub(_) => "scrub",

@@ -1,4 +1,4 @@
-//! Objects as people use files: `csd ls`, `cat` and `du`.
+//! Objects as people use files: `csd ls`, `cat`, `du`, `cp` and `mv`.
 //!
 //! Each command connects to the array once, however many objects it takes. Invariants: every
 //! object that fails is named, as soon as it has failed, and does not keep others from being done.
@@ -7,6 +7,7 @@
 //! commands.
 
 mod cat;
+mod copy;
 mod du;
 mod listing;
 mod ls;
@@ -14,5 +15,6 @@ mod tally;
 mod tree;
 
 pub(crate) use cat::cat;
+pub(crate) use copy::{cp, mv};
 pub(crate) use du::du;
 pub(crate) use ls::ls;
