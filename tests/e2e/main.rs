@@ -10,7 +10,8 @@
 //! - [`refused_inputs`]: objects that kernels cannot run over; [`bad_sources`]: executions that
 //!   drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
-//! - [`files`]: lists, contents and sizes; [`copies`]: other names
+//! - [`files`]: lists, contents and sizes; [`copies`]: other names;
+//!   [`folders`]: folders of files
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -88,6 +89,7 @@ mod encode_in_drives;
 mod ended_commands;
 mod failures;
 mod files;
+mod folders;
 mod growth;
 mod json;
 mod kernels;

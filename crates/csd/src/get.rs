@@ -27,7 +27,8 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     let default = options.file.is_none();
     let file = options.file.unwrap_or_else(|| last.clone());
     if default && matches!(file.as_str(), "" | "." | ".." | "-") {
-        return Err(Failure::usage(format!("{name:?} gives no file name: say one")));
+        let why = "gives no file name: say one; -r writes all objects of a folder";
+        return Err(Failure::usage(format!("{name:?} {why}")));
     }
     let (target, sink) = Target::open(&file, options.force)?;
     if target.is_stdout() && context.json {

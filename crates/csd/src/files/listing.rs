@@ -31,3 +31,19 @@ pub(crate) fn counted(number: usize) -> String {
         number => format!("{} objects", crate::units::grouped(number as u64)),
     }
 }
+
+/// Returns a number of files in words.
+pub(crate) fn files(number: usize) -> String {
+    match number {
+        1 => "1 file".to_owned(),
+        number => format!("{} files", crate::units::grouped(number as u64)),
+    }
+}
+
+/// Returns a prefix that ends in `/`; the empty one stands for all names.
+pub(crate) fn as_folder(prefix: &str) -> String {
+    match prefix.is_empty() || prefix.ends_with('/') {
+        true => prefix.to_owned(),
+        false => format!("{prefix}/"),
+    }
+}

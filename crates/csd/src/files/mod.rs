@@ -1,20 +1,31 @@
-//! Objects as people use files: `csd ls`, `cat`, `du`, `cp` and `mv`.
+//! Objects as people use files: `csd ls`, `cat`, `du`, `cp` and `mv`, and folders with
+//! `csd put -r` and `csd get -r`.
 //!
 //! Each command connects to the array once, however many objects it takes. Invariants: every
 //! object that fails is named, as soon as it has failed, and does not keep others from being done.
 //!
-//! Modules: [`listing`] lists objects by prefix, [`tally`] counts what failed; the others are the
-//! commands.
+//! Modules: [`walk`] lists files, [`listing`] objects; [`upload`] and [`download`] do one of them,
+//! [`mod@in_flight`] several at once, until a signal ([`interruptible`]); [`tally`] counts what
+//! failed; the others are the commands.
 
 mod cat;
 mod copy;
+mod download;
 mod du;
+mod get_folder;
+mod in_flight;
+mod interruptible;
 mod listing;
 mod ls;
+mod put_folder;
 mod tally;
 mod tree;
+mod upload;
+mod walk;
 
 pub(crate) use cat::cat;
 pub(crate) use copy::{cp, mv};
 pub(crate) use du::du;
+pub(crate) use get_folder::get_folder;
 pub(crate) use ls::ls;
+pub(crate) use put_folder::put_folder;

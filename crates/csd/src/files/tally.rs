@@ -1,23 +1,33 @@
-//! [`Tally`]: the items of a command that failed or were left out, each printed at once.
+//! [`Tally`]: the items of a command that failed, were left out or were not reached, the first two
+//! printed at once.
 //!
-//! Invariant: a command with a failed item fails (exit code 1), and one that left an item out ends
-//! with exit code 4.
+//! Invariant: a command fails if an item failed or it was interrupted (exit code 1), and one that
+//! left an item out ends with exit code 4.
 
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::report::{Failure, Report, places, print_error};
+use crate::escape::escape_lines;
+use crate::progress::{Above, Bar};
+use crate::report::{Class, Failure, Report, places, print, print_error};
+
+/// Items that an interrupted command names.
+const NAMED_MAX: usize = 10;
 
 /// Failed items, items that were left out, and warnings.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Tally {
     json: bool,
     verbose: bool,
+    /// The bar above which lines are printed.
+    above: Above,
     done: usize,
     failed: Vec<Value>,
-    /// The only failure, for a command of one item.
+    /// The first failure, which is that of a command of one item.
     first: Option<Failure>,
     skipped: Vec<Value>,
+    /// Items that were not done when a signal came.
+    left: Vec<String>,
     warnings: Vec<String>,
 }
 
@@ -25,6 +35,11 @@ impl Tally {
     /// Begins a command's tally.
     pub(crate) fn new(context: &Context) -> Self {
         Self { json: context.json, verbose: context.verbose, ..Self::default() }
+    }
+
+    /// Begins the tally of a command with a progress bar.
+    pub(crate) fn over(context: &Context, bar: &Bar) -> Self {
+        Self { above: bar.above(), ..Self::new(context) }
     }
 
     /// Counts an item that was done.
@@ -45,71 +60,124 @@ impl Tally {
         self.skipped.push(json!({ "item": item, "message": why }));
     }
 
+    /// Notes an item that was not done when a signal came.
+    pub(crate) fn leave(&mut self, item: &str) {
+        self.left.push(item.to_owned());
+    }
+
+    /// Prints a remark about an item that was done.
+    pub(crate) fn remark(&self, item: &str, remark: &str) {
+        self.say("note", item, remark);
+    }
+
     /// Notes warnings of an item that was done.
     pub(crate) fn warn(&mut self, warnings: Vec<String>) {
         self.warnings.extend(warnings);
     }
 
-    /// Returns true if an item failed.
-    pub(crate) fn has_failed(&self) -> bool {
-        !self.failed.is_empty()
-    }
-
-    /// Returns the number of items that were left out.
-    pub(crate) fn left_out(&self) -> usize {
-        self.skipped.len()
+    /// Returns true if no item failed, was left out or was not reached.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.failed.is_empty() && self.skipped.is_empty() && self.left.is_empty()
     }
 
     /// Prints a line about an item, unless programs read the outcome.
     fn say(&self, kind: &str, item: &str, message: &str) {
         if !self.json {
             let message = if self.verbose { message.into() } else { places(message) };
-            print_error(&format!("{kind}: {item}: {message}"));
+            self.above.print(|| print_error(&format!("{kind}: {item}: {message}")));
         }
     }
 
     /// Returns the outcome of the command: `text` and `result`, or the failure of some items.
     ///
     /// # Errors
-    /// The only item's own failure, or else one of class "run" that lists all.
+    /// The only item's own failure, or else one of class "run".
     pub(crate) fn finish(mut self, text: String, mut result: Value) -> Result<Report, Failure> {
         self.warnings.sort();
         self.warnings.dedup();
-        if !self.skipped.is_empty() {
+        let left_out = self.skipped.len();
+        if left_out > 0 {
             result["skipped"] = std::mem::take(&mut self.skipped).into();
         }
-        let items = self.done + self.failed.len();
-        if let Some(first) = self.first {
-            if !self.json {
-                crate::report::print(&crate::escape::escape_lines(&text));
-                let warnings = self.warnings.iter();
-                warnings.for_each(|warning| print_error(&format!("warning: {warning}")));
-            }
-            result["failed"] = self.failed.clone().into();
-            let message = format!("{} of {items} failed: see above", self.failed.len());
-            let message = if self.json { listed(&self.failed, items) } else { message };
-            let exit_code = if items == 1 { first.exit_code } else { None };
-            let class = if items == 1 { first.class } else { crate::report::Class::Run };
-            return Err(Failure { detail: result, exit_code, ..Failure::new(class, message) });
+        if self.first.is_some() || !self.left.is_empty() {
+            return Err(self.failure(&text, result));
         }
-        let left_out = result["skipped"].as_array().map_or(0, Vec::len);
         let mut report = Report::new(text, result).with_warnings(self.warnings);
         if left_out > 0 {
-            report.warn(format!("{left_out} left out: see above"));
+            report.warn(format!("{left_out} left out, as said above"));
         }
         Ok(report)
     }
+
+    fn failure(mut self, text: &str, mut result: Value) -> Failure {
+        if !self.json {
+            print(&escape_lines(text));
+            let warnings = self.warnings.iter();
+            warnings.for_each(|warning| print_error(&format!("warning: {warning}")));
+        }
+        let items = self.done + self.failed.len() + self.left.len();
+        let mut message = String::new();
+        if !self.left.is_empty() {
+            message = format!("interrupted: {} of {items} were done; ", self.done);
+            message += &format!("not done: {}", named(&self.left));
+            result["left"] = std::mem::take(&mut self.left).into();
+        } else if items == 1
+            && let Some(only) = self.first.take()
+        {
+            return Failure { detail: result, ..only };
+        }
+        if !self.failed.is_empty() {
+            let between = if message.is_empty() { "" } else { "; " };
+            message += &format!("{between}{} of {items} failed", self.failed.len());
+            message += &if self.json { listed(&self.failed) } else { ", as said above".into() };
+            result["failed"] = std::mem::take(&mut self.failed).into();
+        }
+        Failure { detail: result, ..Failure::new(Class::Run, message) }
+    }
 }
 
-/// Returns the message of failed items for programs.
-fn listed(failed: &[Value], items: usize) -> String {
-    let lines: Vec<String> = failed
-        .iter()
-        .map(|one| format!("\n  {}: {}", text(&one["item"]), text(&one["message"])))
-        .collect();
-    format!("{} of {items} failed:{}", failed.len(), lines.concat())
+/// Returns the first of these items, and the number of the others.
+fn named(items: &[String]) -> String {
+    let first = items[..items.len().min(NAMED_MAX)].join(", ");
+    match items.len().saturating_sub(NAMED_MAX) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// Returns a line for each failed item.
+fn listed(failed: &[Value]) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line = |one: &Value| format!("\n  {}: {}", text(&one["item"]), text(&one["message"]));
+    format!(":{}", failed.iter().map(line).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_command_names_some_of_the_rest() {
+        let mut tally = Tally { json: true, ..Tally::default() };
+        tally.done();
+        (0..12).for_each(|item| tally.leave(&format!("f{item}")));
+        let failure = tally.finish(String::new(), json!({})).unwrap_err();
+        let words = "interrupted: 1 of 13 were done; not done: f0, f1, f2, f3, f4, f5, f6, f7, f8, \
+                     f9 and 2 more";
+        assert_eq!(failure.message, words);
+        assert_eq!(failure.detail["left"].as_array().unwrap().len(), 12);
+    }
+
+    #[test]
+    fn one_item_fails_as_it_does_alone_and_several_with_a_count() {
+        let failed = |more: usize| {
+            let mut tally = Tally { json: true, ..Tally::default() };
+            tally.fail("x", Failure::usage("no x"));
+            (0..more).for_each(|_| tally.done());
+            tally.finish(String::new(), json!({})).unwrap_err()
+        };
+        let (one, two) = (failed(0), failed(1));
+        assert_eq!((one.class, one.message.as_str()), (Class::Usage, "no x"));
+        assert_eq!((two.class, two.message.as_str()), (Class::Run, "1 of 2 failed:\n  x: no x"));
+    }
 }

@@ -125,7 +125,11 @@ async fn check_owner(array: &array::Array, entry: &Entry) -> Result<(), Error> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+/// Checks that an object can have this name.
+///
+/// # Errors
+/// [`NameError::Invalid`].
+pub fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name.len() > catalogue::NAME_BYTES_MAX {
         let why = format!("an object's name has 1 to {} bytes", catalogue::NAME_BYTES_MAX);
         return Err(Error::Name(NameError::Invalid { why }));
