@@ -11,7 +11,8 @@
 //!   drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`files`]: lists, contents and sizes; [`copies`]: other names;
-//!   [`folders`]: folders of files
+//!   [`folders`]: folders of files;
+//!   [`sums`]: digests
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -141,6 +142,7 @@ mod services;
 mod silences;
 mod soak;
 mod strong_codes;
+mod sums;
 mod support;
 mod third_party_kv;
 mod transfer;

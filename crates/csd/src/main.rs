@@ -129,6 +129,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => files::ls(&options, &context),
         Command::Du(options) => files::du(options, &context),
         Command::Stat(options) => object::stat(options, &context),
+        Command::Sum(options) => files::sum(options, &context),
         Command::Cp(options) => files::cp(options, &context),
         Command::Mv(options) => files::mv(options, &context),
         Command::Protect(options) => protect::protect(options, &context),

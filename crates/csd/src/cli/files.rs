@@ -72,3 +72,35 @@ pub(crate) struct Copy {
     #[arg(long, short)]
     pub(crate) force: bool,
 }
+
+/// Options of `csd sum`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd sum climate/grid.npy                   as sha256sum prints it
+  csd sum --prefix climate/ > list           every object below climate/, without the prefix
+  sha256sum -c list                          compares files of these names
+  csd sum -c list --prefix climate/          compares the objects
+  csd sum --blake3 --raw prices              the digest that `csd stat` shows
+
+The digest is that of the file that `csd get` writes. It is computed from the bytes on the drives,
+and never taken from the catalogue.
+
+Exit code 1 if a digest differs from the list, or an object cannot be read.")]
+pub(crate) struct Sum {
+    /// Names of the objects [default: all, or all whose names begin with the prefix]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Compare with a list of sha256sum or b3sum, `-` for standard input
+    #[arg(long, short, value_name = "LIST", conflicts_with = "names")]
+    pub(crate) check: Option<String>,
+    /// BLAKE3, as b3sum, instead of SHA-256
+    #[arg(long)]
+    pub(crate) blake3: bool,
+    /// Put this before every name to find its object
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) prefix: Option<String>,
+    /// Leave out the headers of .npy files
+    #[arg(long)]
+    pub(crate) raw: bool,
+}

@@ -149,6 +149,8 @@ pub(crate) enum Command {
     Du(files::Du),
     /// Show an object's type, shape, size, place and digest
     Stat(Stat),
+    /// Print digests of objects, or compare them with a list, as sha256sum and b3sum do
+    Sum(files::Sum),
     /// Copy an object to another name, from drive to drive
     ///
     /// The copy has the same type, layout and code, and lies on the same drives while they are up.
@@ -329,6 +331,7 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Du(_) => "du",
             Self::Stat(_) => "stat",
+            Self::Sum(_) => "sum",
             Self::Cp(_) => "cp",
             Self::Mv(_) => "mv",
             Self::Protect(_) => "protect",
