@@ -12,7 +12,8 @@
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`files`]: lists, contents and sizes; [`copies`]: other names;
 //!   [`folders`]: folders of files;
-//!   [`sums`]: digests
+//!   [`sums`]: digests; [`mod@sync`]: both
+//!   sides made the same
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -144,6 +145,7 @@ mod soak;
 mod strong_codes;
 mod sums;
 mod support;
+mod sync;
 mod third_party_kv;
 mod transfer;
 mod tunnel;

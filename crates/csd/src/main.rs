@@ -9,7 +9,7 @@
 //! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and
 //!   [`mod@escape`] format
 //! - [`context`] opens the array; [`query`] queries drives
-//! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
+//! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`mod@confirm`] asks before something is deleted; [`progress`]
 //!   draws bars
 //! - [`silences`] watches drives that are measured
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
@@ -30,6 +30,7 @@ mod characterize;
 mod check;
 mod cli;
 mod clock;
+mod confirm;
 mod context;
 mod drive;
 mod drive_log;
@@ -130,6 +131,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Du(options) => files::du(options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Sum(options) => files::sum(options, &context),
+        Command::Sync(options) => files::sync(&options, &context),
         Command::Cp(options) => files::cp(options, &context),
         Command::Mv(options) => files::mv(options, &context),
         Command::Protect(options) => protect::protect(options, &context),

@@ -1,6 +1,8 @@
-//! Options of the commands that treat objects as files: `csd cat`, `du`, and the order of `csd ls`.
+//! Options of the commands that treat objects as files: `csd cat`, `du`, `cp`, `mv`, `sum`,
+//! `sync`, and the order of `csd ls`.
 
 use clap::{Args, ValueEnum};
+use csd_store::layout::Scheme;
 
 /// Options of `csd cat`.
 #[derive(Args, Debug)]
@@ -103,4 +105,35 @@ pub(crate) struct Sum {
     /// Leave out the headers of .npy files
     #[arg(long)]
     pub(crate) raw: bool,
+}
+
+/// Options of `csd sync`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd sync data csd:climate/                 objects become as the files are
+  csd sync csd:climate/ data                 files become as the objects are
+  csd sync data csd:climate/ --dry-run       names what would be sent
+  csd sync data csd:climate/ --delete        also removes objects that have no file
+
+The word that begins with `csd:` names objects, and the other one is a folder of this machine. What
+is equal by size and digest is not sent, so that an interrupted sync goes on when it is run again. A
+changed object keeps its type, layout, placement and code.")]
+pub(crate) struct Sync {
+    /// Side that is read: a folder, or `csd:PREFIX/`
+    pub(crate) from: String,
+    /// Side that changes: `csd:PREFIX/`, or a folder, which is made if need be
+    pub(crate) to: String,
+    /// Compare, name what would be done, and change nothing
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    /// Delete what is on the side that changes and not on the other one. Asks first
+    #[arg(long)]
+    pub(crate) delete: bool,
+    /// Delete without asking
+    #[arg(long, requires = "delete")]
+    pub(crate) yes: bool,
+    /// Protect new objects against the loss of any K drives
+    #[arg(long, value_name = "rs:N+K")]
+    pub(crate) protect: Option<Scheme>,
 }

@@ -151,6 +151,8 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Print digests of objects, or compare them with a list, as sha256sum and b3sum do
     Sum(files::Sum),
+    /// Make a folder and the objects of a prefix the same, in one direction
+    Sync(files::Sync),
     /// Copy an object to another name, from drive to drive
     ///
     /// The copy has the same type, layout and code, and lies on the same drives while they are up.
@@ -332,6 +334,7 @@ impl Command {
             Self::Du(_) => "du",
             Self::Stat(_) => "stat",
             Self::Sum(_) => "sum",
+            Self::Sync(_) => "sync",
             Self::Cp(_) => "cp",
             Self::Mv(_) => "mv",
             Self::Protect(_) => "protect",

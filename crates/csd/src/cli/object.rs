@@ -7,7 +7,7 @@ use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty};
 
 use super::files::Order;
-use super::run::Arrange;
+use super::run::{Arrange, Layout};
 use crate::units::parse_size;
 
 /// Options of `csd put`.
@@ -73,6 +73,34 @@ pub(crate) struct Put {
     pub(crate) protect: Option<Scheme>,
     #[command(flatten)]
     pub(crate) arrange: Arrange,
+}
+
+impl Put {
+    /// Returns the options without any words, with this code.
+    pub(crate) fn plain(protect: Option<Scheme>) -> Self {
+        let arrange = Arrange {
+            layout: Layout::Spread,
+            align: None,
+            graph: false,
+            nodes: None,
+            ignore_weights: false,
+        };
+        Self {
+            words: Vec::new(),
+            each: false,
+            recursive: false,
+            force: false,
+            element: None,
+            csv: false,
+            column: None,
+            empty: None,
+            on: On::Kv,
+            chunk: None,
+            page_bytes: csd_store::object::PAGE_BYTES,
+            protect,
+            arrange,
+        }
+    }
 }
 
 /// Parses the size of a page; 0 stands for none.

@@ -20,8 +20,6 @@ use crate::target::{Target, cannot_write};
 /// Writes objects to files.
 pub(crate) struct Downloads<'a> {
     pub(crate) array: &'a Array,
-    /// True to overwrite files.
-    pub(crate) force: bool,
     /// True to write numbers without a header.
     pub(crate) raw: bool,
     /// Set by a signal.
@@ -30,10 +28,16 @@ pub(crate) struct Downloads<'a> {
 }
 
 impl Downloads<'_> {
-    /// Writes an object to a file, whose folders are made if need be. Returns warnings.
-    pub(crate) async fn one(&self, entry: Entry, path: &Path) -> Result<Vec<String>, Failure> {
+    /// Writes an object to a file, whose folders are made if need be; overwrites one with `force`.
+    /// Returns warnings.
+    pub(crate) async fn one(
+        &self,
+        entry: Entry,
+        path: &Path,
+        force: bool,
+    ) -> Result<Vec<String>, Failure> {
         let file = path.display().to_string();
-        let (target, sink) = self.open(path).await?;
+        let (target, sink) = open(path, force).await?;
         let sink = Box::new(Interruptible::new(sink, &self.asked));
         let options = GetOptions::whole(form_of(&entry, &file, self.raw));
         match object::get(self.array, entry, options, sink, &self.progress).await {
@@ -49,18 +53,18 @@ impl Downloads<'_> {
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    async fn open(&self, path: &Path) -> Result<(Target, Sink), Failure> {
-        let (path, force, number) = (path.to_owned(), self.force, random_u64());
-        off_core(move || {
-            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                let made = fs::create_dir_all(folder);
-                made.map_err(|error| Failure::os(folder.display(), &error))?;
-            }
-            Target::open_numbered(&path, force, number)
-        })
-        .await
-    }
+async fn open(path: &Path, force: bool) -> Result<(Target, Sink), Failure> {
+    let (path, number) = (path.to_owned(), random_u64());
+    off_core(move || {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = fs::create_dir_all(folder);
+            made.map_err(|error| Failure::os(folder.display(), &error))?;
+        }
+        Target::open_numbered(&path, force, number)
+    })
+    .await
 }
 
 /// Runs work that may block on the compute thread.

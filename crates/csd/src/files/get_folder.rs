@@ -34,7 +34,7 @@ pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report,
         let entries = listing::under(array, &of).await?;
         total.set(entries.iter().map(|entry| entry.bytes).sum());
         tally.warn(array.down());
-        let downloads = Downloads { array, force, raw, asked: Arc::clone(&asked), progress };
+        let downloads = Downloads { array, raw, asked: Arc::clone(&asked), progress };
         let (downloads, mut written) = (&downloads, Vec::new());
         let mut wanted = Vec::new();
         for entry in entries {
@@ -45,7 +45,7 @@ pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report,
         }
         let mut waiting = wanted.into_iter();
         let one = |(entry, path): (Entry, std::path::PathBuf)| async move {
-            (downloads.one(entry.clone(), &path).await, entry, path)
+            (downloads.one(entry.clone(), &path, force).await, entry, path)
         };
         let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
         in_flight(next, |(done, entry, path)| match done {

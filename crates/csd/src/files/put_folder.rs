@@ -34,12 +34,12 @@ pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report,
         (Arc::clone(&interrupt.asked), bar.progress.clone(), prefix.clone());
     let (entries, tally) = context.with_array_to_write(async move |array: &Array| {
         let (replaces, options) = (options.force, Arc::new(options));
-        let uploads = Uploads { array, options, replaces, asked: Arc::clone(&asked), progress };
+        let uploads = Uploads { array, options, asked: Arc::clone(&asked), progress };
         let (uploads, mut entries) = (&uploads, Vec::new());
         let mut waiting = files.into_iter();
         let one = |file: super::walk::LocalFile| {
             let name = format!("{names}{}", file.name);
-            async move { (uploads.one(&file.path, &name).await, file.path) }
+            async move { (uploads.one(&file.path, &name, replaces).await, file.path) }
         };
         let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
         in_flight(next, |(done, path)| match done {

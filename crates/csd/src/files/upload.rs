@@ -9,10 +9,13 @@ use std::sync::atomic::AtomicBool;
 use csd_reactor::{Class, compute_fn};
 use csd_store::ElementType;
 use csd_store::array::Array;
-use csd_store::object::{self, Error, Progress, Stored};
+use csd_store::catalogue::Entry;
+use csd_store::object::{self, Error, Form, Progress, Stored};
 
 use super::interruptible::Interruptible;
+use super::like::options_like;
 use crate::cli;
+use crate::get::form_of;
 use crate::object::{PutInput, is_npy, open_as, put_options};
 use crate::report::{Class as FailureClass, Failure};
 
@@ -20,8 +23,6 @@ use crate::report::{Class as FailureClass, Failure};
 pub(crate) struct Uploads<'a> {
     pub(crate) array: &'a Array,
     pub(crate) options: Arc<cli::Put>,
-    /// True to replace an object of the same name.
-    pub(crate) replaces: bool,
     /// Set by a signal.
     pub(crate) asked: Arc<AtomicBool>,
     pub(crate) progress: Progress,
@@ -35,10 +36,15 @@ pub(crate) struct Uploaded {
 }
 
 impl Uploads<'_> {
-    /// Stores a file.
-    pub(crate) async fn one(&self, path: &str, name: &str) -> Result<Uploaded, Failure> {
+    /// Stores a file, in place of an object of the same name if it `replaces` one.
+    pub(crate) async fn one(
+        &self,
+        path: &str,
+        name: &str,
+        replaces: bool,
+    ) -> Result<Uploaded, Failure> {
         let element = self.options.element;
-        let refused = match self.store(path, name, element).await {
+        let refused = match self.store((path, name), element, replaces).await {
             Ok(stored) => return Ok(Uploaded { stored, remark: None }),
             Err(refused) => refused,
         };
@@ -46,20 +52,39 @@ impl Uploads<'_> {
         if !may_be_bytes || refused.class != FailureClass::Usage {
             return Err(refused);
         }
-        let stored = self.store(path, name, Some(ElementType::Bytes)).await?;
+        let stored = self.store((path, name), Some(ElementType::Bytes), replaces).await?;
         Ok(Uploaded { stored, remark: Some(format!("stored as bytes: {}", refused.message)) })
+    }
+
+    /// Stores a file in place of an object of the same name, with its type, layout, placement and
+    /// code. A file that is no array any more becomes bytes.
+    pub(crate) async fn like(&self, path: &str, entry: &Entry) -> Result<Uploaded, Failure> {
+        let options = options_like(entry)?;
+        let form = form_of(entry, path, false);
+        let element = (form == Form::Raw).then_some(entry.element);
+        let stored = async {
+            let source = self.open(path, element).await?.source;
+            Ok(object::replace(self.array, source, &options, &self.progress).await?)
+        };
+        let stored: Result<Stored, Failure> = stored.await;
+        match stored {
+            Err(refused) if form == Form::Npy && refused.class == FailureClass::Usage => {
+                self.one(path, &entry.name, true).await
+            }
+            stored => Ok(Uploaded { stored: stored?, remark: None }),
+        }
     }
 
     async fn store(
         &self,
-        path: &str,
-        name: &str,
+        (path, name): (&str, &str),
         element: Option<ElementType>,
+        replaces: bool,
     ) -> Result<Stored, Failure> {
         let input = self.open(path, element).await?;
         let options = put_options(&self.options, name.to_owned(), &input);
         let (source, progress) = (input.source, &self.progress);
-        let stored = match self.replaces {
+        let stored = match replaces {
             true => object::replace(self.array, source, &options, progress).await,
             false => object::put(self.array, source, &options, progress).await,
         };
