@@ -13,7 +13,7 @@
 //! - [`files`]: lists, contents and sizes; [`copies`]: other names;
 //!   [`folders`]: folders of files;
 //!   [`sums`]: digests; [`mod@sync`]: both
-//!   sides made the same
+//!   sides made the same; [`tars`]: backups and other tars
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -146,6 +146,7 @@ mod strong_codes;
 mod sums;
 mod support;
 mod sync;
+mod tars;
 mod third_party_kv;
 mod transfer;
 mod tunnel;

@@ -9,16 +9,16 @@
 //! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and
 //!   [`mod@escape`] format
 //! - [`context`] opens the array; [`query`] queries drives
-//! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`mod@confirm`] asks before something is deleted; [`progress`]
-//!   draws bars
+//! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
+//!   draws bars; [`mod@confirm`] asks before something is deleted
 //! - [`silences`] watches drives that are measured
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
-//!   [`program`], [`run`], [`mod@meter`], [`mod@characterize`], [`mod@bench`], [`secret`] and
-//!   [`generate`] are the commands
+//!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
+//!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
+//!   [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
 //!   write output files
 
@@ -132,6 +132,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Stat(options) => object::stat(options, &context),
         Command::Sum(options) => files::sum(options, &context),
         Command::Sync(options) => files::sync(&options, &context),
+        Command::Export(options) => files::export(&options, &context),
+        Command::Import(options) => files::import(options, &context),
         Command::Cp(options) => files::cp(options, &context),
         Command::Mv(options) => files::mv(options, &context),
         Command::Protect(options) => protect::protect(options, &context),

@@ -1,5 +1,5 @@
 //! Options of the commands that treat objects as files: `csd cat`, `du`, `cp`, `mv`, `sum`,
-//! `sync`, and the order of `csd ls`.
+//! `sync`, `export`, `import`, and the order of `csd ls`.
 
 use clap::{Args, ValueEnum};
 use csd_store::layout::Scheme;
@@ -136,4 +136,50 @@ pub(crate) struct Sync {
     /// Protect new objects against the loss of any K drives
     #[arg(long, value_name = "rs:N+K")]
     pub(crate) protect: Option<Scheme>,
+}
+
+/// Options of `csd export`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd export backup.tar                      all objects
+  csd export climate.tar climate/            those of a folder
+  csd export - climate/ | zstd > climate.tar.zst
+  tar xf backup.tar                          files, as `csd get -r` writes them
+
+A comment of each member, which tar ignores, has the type, shape, layout, code and digest of the
+object, for `csd import`. The tar appears once it is whole.")]
+pub(crate) struct Export {
+    /// The tar to write, `-` for standard output
+    pub(crate) file: String,
+    /// Only objects whose names begin with this
+    pub(crate) prefix: Option<String>,
+    /// Overwrite the file if it exists
+    #[arg(long, short)]
+    pub(crate) force: bool,
+}
+
+/// Options of `csd import`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd import backup.tar                      objects as they were exported
+  csd import backup.tar old/                 with old/ before their names
+  zstd -d < climate.tar.zst | csd import -
+  csd import data.tar data/                  the files of any tar
+
+Members that `csd export` has written are compared with their digests before they count. Those of
+other programs are stored as `csd put -r` stores files.")]
+pub(crate) struct Import {
+    /// The tar to read, `-` for standard input
+    pub(crate) file: String,
+    /// Put this before every name
+    pub(crate) prefix: Option<String>,
+    /// Replace objects that exist, each in one step
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Keep types and shapes alone: no layouts, chunk sizes, placements and codes, which other
+    /// drives may not have room for
+    #[arg(long)]
+    pub(crate) plain: bool,
 }

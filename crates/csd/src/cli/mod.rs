@@ -153,6 +153,10 @@ pub(crate) enum Command {
     Sum(files::Sum),
     /// Make a folder and the objects of a prefix the same, in one direction
     Sync(files::Sync),
+    /// Write objects to a tar, each as the file that `csd get` writes
+    Export(files::Export),
+    /// Store the members of a tar as objects
+    Import(files::Import),
     /// Copy an object to another name, from drive to drive
     ///
     /// The copy has the same type, layout and code, and lies on the same drives while they are up.
@@ -335,6 +339,8 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Sum(_) => "sum",
             Self::Sync(_) => "sync",
+            Self::Export(_) => "export",
+            Self::Import(_) => "import",
             Self::Cp(_) => "cp",
             Self::Mv(_) => "mv",
             Self::Protect(_) => "protect",

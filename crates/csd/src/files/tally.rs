@@ -18,6 +18,7 @@ const NAMED_MAX: usize = 10;
 #[derive(Default)]
 pub(crate) struct Tally {
     json: bool,
+    quiet: bool,
     verbose: bool,
     /// The bar above which lines are printed.
     above: Above,
@@ -34,7 +35,8 @@ pub(crate) struct Tally {
 impl Tally {
     /// Begins a command's tally.
     pub(crate) fn new(context: &Context) -> Self {
-        Self { json: context.json, verbose: context.verbose, ..Self::default() }
+        let (json, quiet, verbose) = (context.json, context.quiet, context.verbose);
+        Self { json, quiet, verbose, ..Self::default() }
     }
 
     /// Begins the tally of a command with a progress bar.
@@ -111,7 +113,9 @@ impl Tally {
 
     fn failure(mut self, text: &str, mut result: Value) -> Failure {
         if !self.json {
-            print(&escape_lines(text));
+            if !self.quiet {
+                print(&escape_lines(text));
+            }
             let warnings = self.warnings.iter();
             warnings.for_each(|warning| print_error(&format!("warning: {warning}")));
         }

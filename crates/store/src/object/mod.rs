@@ -1,8 +1,9 @@
 //! Objects: put, get, list, look up, duplicate, protect, rebalance, remove, reclaim.
 //!
 //! Objects are streamed: at most a few chunks per drive are in memory. A sealed object is never
-//! overwritten; another one can replace it as a whole. Invariants: an object is sealed only after all its chunks were acknowledged; a get
-//! succeeds only if all bytes hash to the digest in the entry.
+//! overwritten; another one can replace it as a whole. Invariants: an object is sealed only after
+//! all its chunks were acknowledged; a get succeeds only if all bytes hash to the digest in the
+//! entry.
 
 mod after_move;
 mod arrange;
