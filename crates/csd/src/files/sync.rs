@@ -1,7 +1,7 @@
 //! `csd sync`: makes a folder and the objects of a prefix the same, in one direction.
 //!
-//! Files and objects that are the same already are not sent, so that an interrupted sync goes on when
-//! it is run again.
+//! Files and objects that are the same already are not sent, so that an interrupted sync goes on
+//! when it is run again.
 //!
 //! Invariants: nothing is deleted without `--delete` and a yes; nothing is deleted because it could
 //! not be read, or because the other side is empty.
