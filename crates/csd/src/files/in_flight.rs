@@ -58,7 +58,7 @@ mod tests {
                 async move {
                     now.set(now.get() + 1);
                     most.set(most.get().max(now.get()));
-                    for _ in 0..item % 7 {
+                    for _ in 0..=item % 7 {
                         yield_now().await;
                     }
                     now.set(now.get() - 1);

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_record_counts_its_own_length() {
-        assert_eq!(record("path", "a"), "10 path=a\n");
+        assert_eq!(record("path", "a"), "9 path=a\n");
         let long = record("comment", &"x".repeat(86));
         assert!(long.starts_with("98 ") && long.len() == 98, "{long}");
         let longer = record("comment", &"x".repeat(88));
