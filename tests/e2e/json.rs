@@ -40,7 +40,8 @@ fn json_of_every_command_is_as_the_page_says() {
         put x.bin b --type i32 --on block;put s.bin s --type i32 --layout range;\
         put s.bin t --type i32 --align s;put links g --graph;put links lines;\
         put x.bin p --type i32 --protect rs:1+1;protect y rs:1+1 --encode auto;stat p --pieces;\
-        ls --all;stat x;stat b;get x back;\
+        ls --all;du;sum x;sync csd:none folder;export t.tar x;import t.tar t/;\
+        cp y y2;mv y2 y3;stat x;stat b;get x back;\
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
         run verify x;run verify x -o sums;run summarize x;rm y;array status;\

@@ -10,6 +10,10 @@
 //! - [`refused_inputs`]: objects that kernels cannot run over; [`bad_sources`]: executions that
 //!   drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
+//! - [`files`]: lists, contents and sizes; [`copies`]: other names;
+//!   [`folders`]: folders of files;
+//!   [`sums`]: digests; [`mod@sync`]: both
+//!   sides made the same; [`tars`]: backups and other tars
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
@@ -80,11 +84,14 @@ mod catalogue_faults;
 mod characterize;
 mod characterize_drives;
 mod concurrent_writers;
+mod copies;
 mod damaged_names;
 mod drive_status;
 mod encode_in_drives;
 mod ended_commands;
 mod failures;
+mod files;
+mod folders;
 mod growth;
 mod json;
 mod kernels;
@@ -136,7 +143,10 @@ mod services;
 mod silences;
 mod soak;
 mod strong_codes;
+mod sums;
 mod support;
+mod sync;
+mod tars;
 mod third_party_kv;
 mod transfer;
 mod tunnel;

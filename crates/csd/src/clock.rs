@@ -11,6 +11,11 @@ pub(crate) fn utc() -> String {
     written(since.as_secs(), since.subsec_millis())
 }
 
+/// Returns the time as seconds since 1970.
+pub(crate) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
 fn written(seconds: u64, ms: u32) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(days);

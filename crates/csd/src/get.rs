@@ -27,7 +27,8 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     let default = options.file.is_none();
     let file = options.file.unwrap_or_else(|| last.clone());
     if default && matches!(file.as_str(), "" | "." | ".." | "-") {
-        return Err(Failure::usage(format!("{name:?} gives no file name: say one")));
+        let why = "gives no file name: say one; -r writes all objects of a folder";
+        return Err(Failure::usage(format!("{name:?} {why}")));
     }
     let (target, sink) = Target::open(&file, options.force)?;
     if target.is_stdout() && context.json {
@@ -37,13 +38,13 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     if let Some(piece) = options.piece {
         return get_piece((&name, piece), (&file, target, sink), context);
     }
-    let (wants_npy, partial) = (!options.raw && is_npy(&named), options.partial);
+    let (raw, partial) = (options.raw, options.partial);
     let bar = Bar::new(context, &name, None);
     let (progress, total) = (bar.progress.clone(), bar.total());
     let written = file.clone();
     let got = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &name).await?;
-        let form = form(&entry, wants_npy);
+        let form = form_of(&entry, &named, raw);
         total.set(entry.bytes);
         let get_options = GetOptions { form, partial };
         match object::get(array, entry, get_options, sink, &progress).await {
@@ -109,8 +110,10 @@ fn get_piece(
     Ok(Report::new(text, result))
 }
 
-/// Returns the file's form. Objects of bytes are never NumPy arrays.
-fn form(entry: &Entry, wants_npy: bool) -> Form {
+/// Returns the form of a file of this name: `raw` if it must have no header. Objects of bytes are
+/// never NumPy arrays.
+pub(crate) fn form_of(entry: &Entry, file: &str, raw: bool) -> Form {
+    let wants_npy = !raw && is_npy(file);
     if wants_npy && entry.element != ElementType::Bytes { Form::Npy } else { Form::Raw }
 }
 

@@ -10,15 +10,15 @@
 //!   [`mod@escape`] format
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
-//!   draws bars
+//!   draws bars; [`mod@confirm`] asks before something is deleted
 //! - [`silences`] watches drives that are measured
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@repair`], [`mod@kv`],
-//!   [`program`], [`run`], [`mod@meter`], [`mod@characterize`], [`mod@bench`], [`secret`] and
-//!   [`generate`] are the commands
+//!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
+//!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
+//!   [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
 //!   write output files
 
@@ -30,6 +30,7 @@ mod characterize;
 mod check;
 mod cli;
 mod clock;
+mod confirm;
 mod context;
 mod drive;
 mod drive_log;
@@ -38,6 +39,7 @@ mod drive_status;
 mod each_item;
 mod edges;
 mod escape;
+mod files;
 mod generate;
 mod get;
 mod group_shares;
@@ -120,10 +122,20 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Attach(options) => attach::attach(&options, &context),
         Command::Tunnel(cli::tunnel::Tunnel::Up(options)) => tunnel::up(&options, &context),
         Command::Os(command) => os::os(&command, &context),
+        Command::Put(options) if options.recursive => files::put_folder(options, &context),
         Command::Put(options) => object::put(&options, &context),
+        Command::Get(options) if options.recursive => files::get_folder(options, &context),
         Command::Get(options) => get::get(options, &context),
-        Command::Ls(options) => object::ls(&options, &context),
+        Command::Cat(options) => files::cat(options, &context),
+        Command::Ls(options) => files::ls(&options, &context),
+        Command::Du(options) => files::du(options, &context),
         Command::Stat(options) => object::stat(options, &context),
+        Command::Sum(options) => files::sum(options, &context),
+        Command::Sync(options) => files::sync(&options, &context),
+        Command::Export(options) => files::export(&options, &context),
+        Command::Import(options) => files::import(options, &context),
+        Command::Cp(options) => files::cp(options, &context),
+        Command::Mv(options) => files::mv(options, &context),
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
         Command::Scrub(options) => scrub::scrub(&options, &context),

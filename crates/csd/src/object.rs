@@ -1,4 +1,4 @@
-//! `csd put`, `ls`, `stat` and `rm`.
+//! `csd put`, `stat` and `rm`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ use crate::progress::Bar;
 use crate::protection;
 use crate::report::{Failure, Report};
 use crate::room::takes;
-use crate::table::{Align, Table, pairs};
+use crate::table::pairs;
 use crate::units::{grouped, hex, size};
 
 /// Stores files.
@@ -48,28 +48,22 @@ fn put_file(
     options: &cli::Put,
     context: &Context,
 ) -> Result<Report, Failure> {
-    let PutInput { source, bytes, arrange, chunk_bytes } = open(file, options)?;
+    let input = open_as(file, options, options.element, |reader| reader)?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
         (None, Some(name)) if file != "-" => name.into_owned(),
         _ => return Err(Failure::usage("an object from standard input needs a name")),
     };
-    let on = match options.on {
-        cli::On::Kv => On::Kv,
-        cli::On::Block => On::Block,
-    };
-    let bar = Bar::new(context, &name, bytes);
+    let bar = Bar::new(context, &name, input.bytes);
     let progress = bar.progress.clone();
-    let (align, protect) = (options.arrange.align.clone(), options.protect);
-    let page_bytes = Some(options.page_bytes).filter(|bytes| *bytes > 0);
+    let align = options.arrange.align.clone();
+    let mut put_options = put_options(options, name, &input);
     let stored = context.with_array_to_write(async move |array: &Array| {
-        let align = match align {
-            Some(name) => Some(object::lookup(array, &name).await?),
-            None => None,
-        };
-        let options = PutOptions { name, on, chunk_bytes, arrange, align, protect, page_bytes };
-        Ok(object::put(array, source, &options, &progress).await?)
+        if let Some(name) = align {
+            put_options.align = Some(object::lookup(array, &name).await?);
+        }
+        Ok(object::put(array, input.source, &put_options, &progress).await?)
     })?;
     drop(bar);
     let entry = stored.entry;
@@ -86,15 +80,40 @@ fn put_file(
 }
 
 /// An opened source, ready to be stored.
-struct PutInput {
-    source: Source,
+pub(crate) struct PutInput {
+    pub(crate) source: Source,
     /// Length, if the file system knows it.
     bytes: Option<u64>,
     arrange: Arrange,
     chunk_bytes: Option<u64>,
 }
 
-fn open(file: &str, options: &cli::Put) -> Result<PutInput, Failure> {
+/// Returns the options to store an input under a name.
+pub(crate) fn put_options(options: &cli::Put, name: String, input: &PutInput) -> PutOptions {
+    PutOptions {
+        name,
+        on: match options.on {
+            cli::On::Kv => On::Kv,
+            cli::On::Block => On::Block,
+        },
+        chunk_bytes: input.chunk_bytes,
+        arrange: input.arrange.clone(),
+        align: None,
+        protect: options.protect,
+        page_bytes: Some(options.page_bytes).filter(|bytes| *bytes > 0),
+    }
+}
+
+/// A stream of bytes.
+type Reader = Box<dyn Read + Send>;
+
+/// Opens a file to store it as elements of this type, if one is given. It is read through `wrap`.
+pub(crate) fn open_as(
+    file: &str,
+    options: &cli::Put,
+    element: Option<ElementType>,
+    wrap: impl FnOnce(Reader) -> Reader,
+) -> Result<PutInput, Failure> {
     if options.arrange.graph {
         let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
         let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
@@ -107,26 +126,28 @@ fn open(file: &str, options: &cli::Put) -> Result<PutInput, Failure> {
         Layout::Range => Arrange::Range,
         Layout::Rows => Arrange::Rows,
     };
-    let (reader, bytes, name): (Box<dyn Read + Send>, _, &str) = match file {
+    let (reader, bytes, name): (Reader, _, &str) = match file {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
             let file = File::open(path);
             let file = file.map_err(|error| Failure::os(path, &error))?;
             let metadata = file.metadata().map_err(|error| Failure::os(path, &error))?;
             if metadata.is_dir() {
-                return Err(Failure::usage(format!("{path} is a folder")));
+                let why = "is a folder: `csd put -r FOLDER PREFIX/` stores the files in it";
+                return Err(Failure::usage(format!("{path} {why}")));
             }
             (Box::new(file), metadata.is_file().then_some(metadata.len()), path)
         }
     };
+    let reader = wrap(reader);
     let source = if options.csv {
-        let element = options.element.unwrap_or(ElementType::F64);
+        let element = element.unwrap_or(ElementType::F64);
         let empty = options.empty.map(Empty::from).unwrap_or_default();
         Source::csv(name, reader, options.column.as_ref(), element, empty)
-    } else if is_npy(name) && options.element != Some(ElementType::Bytes) {
-        Source::npy(name, reader, options.element)
+    } else if is_npy(name) && element != Some(ElementType::Bytes) {
+        Source::npy(name, reader, element)
     } else {
-        let element = options.element.unwrap_or(ElementType::Bytes);
+        let element = element.unwrap_or(ElementType::Bytes);
         refuse_text(name, element)?;
         Ok(Source::raw(name, reader, element))
     };
@@ -152,50 +173,6 @@ fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
         "{name} is CSV text, and holds no raw {element}: store a column of it with --csv --column \
          NAME|NUMBER --type {element}, or the file as it is with --type bytes"
     )))
-}
-
-/// Lists objects.
-pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
-    let (mut listed, warnings) =
-        context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
-    let prefix = options.prefix.as_deref().unwrap_or("");
-    for entries in [&mut listed.sealed, &mut listed.staged] {
-        entries.retain(|entry| entry.name.starts_with(prefix));
-    }
-    let mut table = Table::new(&[
-        ("name", Align::Left),
-        ("type", Align::Left),
-        ("shape", Align::Left),
-        ("size", Align::Right),
-        ("on", Align::Left),
-        ("state", Align::Left),
-    ]);
-    let staged = listed.staged.iter().filter(|_| options.all).map(|entry| (entry, "staged"));
-    let rows: Vec<_> = listed.sealed.iter().map(|entry| (entry, "sealed")).chain(staged).collect();
-    for (entry, state) in &rows {
-        table.row(vec![
-            entry.name.clone(),
-            entry.element.to_string(),
-            shape(&entry.shape),
-            size(entry.bytes),
-            placement(entry).to_owned(),
-            (*state).to_owned(),
-        ]);
-    }
-    let objects: Vec<_> = rows
-        .iter()
-        .map(|(entry, state)| {
-            let mut object = describe(entry);
-            object["state"] = (*state).into();
-            object
-        })
-        .collect();
-    let text = match (rows.is_empty(), prefix) {
-        (false, _) => table.render(),
-        (true, "") => "no objects\n".to_owned(),
-        (true, prefix) => format!("no objects whose names begin with {prefix:?}\n"),
-    };
-    Ok(Report::new(text, json!({ "objects": objects })).with_warnings(warnings))
 }
 
 /// Shows an object.
@@ -301,14 +278,16 @@ pub(crate) fn describe(entry: &Entry) -> Value {
     })
 }
 
-fn placement(entry: &Entry) -> &'static str {
+/// Returns the namespace of an object's chunks in words.
+pub(crate) fn placement(entry: &Entry) -> &'static str {
     match entry.placement {
         Placement::Kv => "kv",
         Placement::Block(_) => "block",
     }
 }
 
-fn layout(entry: &Entry) -> &'static str {
+/// Returns the way in which an object is cut in words.
+pub(crate) fn layout(entry: &Entry) -> &'static str {
     match entry.parts.as_ref().map(Parts::kind) {
         None if entry.whole => "whole",
         None => "spread",
@@ -325,7 +304,8 @@ fn digest(entry: &Entry) -> String {
     }
 }
 
-fn shape(lengths: &[u64]) -> String {
+/// Returns the dimensions of an object in words.
+pub(crate) fn shape(lengths: &[u64]) -> String {
     match lengths {
         [] => "scalar".to_owned(),
         lengths => lengths.iter().map(u64::to_string).collect::<Vec<_>>().join(" x "),

@@ -15,6 +15,20 @@ pub(crate) struct Bar {
     pub(crate) progress: Progress,
 }
 
+/// Prints lines above a bar, if there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Above(Option<ProgressBar>);
+
+impl Above {
+    /// Hides the bar while `print` prints.
+    pub(crate) fn print(&self, print: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+}
+
 /// Sets a bar's length once it is known.
 pub(crate) struct Total(ProgressBar);
 
@@ -52,6 +66,11 @@ impl Bar {
         let bar = bar.with_style(style(bytes.is_some())).with_message(what.to_owned());
         let moved = bar.clone();
         Self { bar, progress: Progress::new(move |bytes| moved.inc(bytes)) }
+    }
+
+    /// Returns a handle that prints lines above it.
+    pub(crate) fn above(&self) -> Above {
+        Above(Some(self.bar.clone()))
     }
 
     /// Returns a handle that sets its length.

@@ -45,19 +45,31 @@ impl Target {
     pub(crate) fn open(file: &str, force: bool) -> Result<(Self, Sink), Failure> {
         match file {
             "-" => Ok((Self { file: file.to_owned(), end: End::Stdout }, Box::new(io::stdout()))),
-            file => Self::at(Path::new(file), force),
+            file => Self::at(Path::new(file), force, None),
         }
     }
 
-    fn at(path: &Path, force: bool) -> Result<(Self, Sink), Failure> {
+    /// Opens a file, for a caller on the reactor's threads; `number` is a random one.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn open_numbered(
+        path: &Path,
+        force: bool,
+        number: u64,
+    ) -> Result<(Self, Sink), Failure> {
+        Self::at(path, force, Some(number))
+    }
+
+    fn at(path: &Path, force: bool, number: Option<u64>) -> Result<(Self, Sink), Failure> {
         let file = path.display().to_string();
         let (end, sink): (End, Sink) = if let Some(open) = open_file(path) {
             through_descriptor(&file, &open)?
         } else {
             match fs::symlink_metadata(path) {
-                Ok(metadata) => existing((&file, path), metadata.is_symlink(), force)?,
+                Ok(metadata) => existing((&file, path), metadata.is_symlink(), force, number)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let (whole, sink) = create(&file, path)?;
+                    let (whole, sink) = create(&file, path, number)?;
                     (End::New(whole), Box::new(LongFile::new(sink)))
                 }
                 Err(error) => return Err(cannot_write(&file, &error)),
@@ -98,7 +110,7 @@ impl Target {
 /// # Errors
 /// Run: it cannot be written. Usage: it is a folder.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let (target, mut sink) = Target::at(path, true)?;
+    let (target, mut sink) = Target::at(path, true, None)?;
     let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
     written.map_err(|error| cannot_write(&target.file, &error))?;
     drop(sink);
@@ -118,7 +130,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Ok(());
     }
-    let (target, mut sink) = Target::at(path, true)?;
+    let (target, mut sink) = Target::at(path, true, None)?;
     // So do open files of this process.
     if let End::New(_) | End::Replace(_) = target.end {
         let written = sink.write_all(&[b' '; ROOM_BYTES]).and_then(|()| sink.flush());
@@ -141,6 +153,7 @@ fn existing(
     (file, path): (&str, &Path),
     is_link: bool,
     force: bool,
+    number: Option<u64>,
 ) -> Result<(End, Sink), Failure> {
     let failed = |error: io::Error| cannot_write(file, &error);
     let metadata = match fs::metadata(path) {
@@ -161,7 +174,7 @@ fn existing(
     }
     if kind.is_file() {
         let real = fs::canonicalize(path).map_err(failed)?;
-        let (whole, sink) = create(file, &real)?;
+        let (whole, sink) = create(file, &real, number)?;
         sink.set_permissions(metadata.permissions()).map_err(failed)?;
         return Ok((End::Replace(whole), Box::new(LongFile::new(sink))));
     }
@@ -169,8 +182,12 @@ fn existing(
     Ok((End::Through, Box::new(device)))
 }
 
-fn create(file: &str, path: &Path) -> Result<(AtomicFile, File), Failure> {
-    AtomicFile::create(path).map_err(|error| cannot_write(file, &error))
+fn create(file: &str, path: &Path, number: Option<u64>) -> Result<(AtomicFile, File), Failure> {
+    let created = match number {
+        Some(number) => AtomicFile::create_numbered(path, number),
+        None => AtomicFile::create(path),
+    };
+    created.map_err(|error| cannot_write(file, &error))
 }
 
 /// Returns the open file of this process that `path` names, directly or by one link.

@@ -41,6 +41,19 @@ impl AtomicFile {
             csd_reactor::random_u64()
         });
         let number = number.map_err(io::Error::other)?;
+        Self::create_with(path, number, mode)
+    }
+
+    /// Creates a file, likewise, for a caller on a core or on a compute thread; `number` is a
+    /// random one.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_numbered(path: &Path, number: u64) -> io::Result<(Self, File)> {
+        Self::create_with(path, number, 0o666)
+    }
+
+    fn create_with(path: &Path, number: u64, mode: u32) -> io::Result<(Self, File)> {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(".{number:016x}.part"));
         let temporary = PathBuf::from(temporary);

@@ -26,8 +26,12 @@ use super::repair::no_limits;
 use crate::seeds;
 
 const NAME: &str = "object";
+/// The name from which the object is moved.
+const FORMER_NAME: &str = "former object";
 /// The content of the object: nine chunks, the last one shorter.
 const CONTENT: u64 = 8;
+/// The content of an object that is replaced.
+const OTHER_CONTENT: u64 = 9;
 /// One of so many seeds is a run of all changes, with one part of the sends of each.
 const SEEDS: u64 = 20;
 /// A part is one of so many sends: 2,000 seeds have all parts.
@@ -47,6 +51,10 @@ enum Change {
     Repair(On, repair::On),
     Rebalance(On),
     Remove(On),
+    /// Puts the object in place of another one without parity.
+    Replace(On),
+    /// Gives the object another name, in place of another one without parity.
+    Move(On),
 }
 
 /// Layout of an object before it is protected.
@@ -76,6 +84,12 @@ impl Change {
                 .await
             }
             Self::Repair(on, _) | Self::Remove(on) => put_protected(array, on, None).await,
+            Self::Replace(on) => put_other(array, on).await,
+            Self::Move(on) => {
+                put_other(array, on).await.expect("puts");
+                put_as((FORMER_NAME, CONTENT), array, on, Arrange::Spread, (Some(scheme()), None))
+                    .await
+            }
         };
         stored.expect("puts");
     }
@@ -110,6 +124,16 @@ impl Change {
                 Ok(_) | Err(Error::Name(NameError::Missing { .. })) => {}
                 Err(error) => panic!("{error}"),
             },
+            Self::Replace(on) => {
+                let (source, options) = input((NAME, CONTENT), on, Arrange::Spread);
+                let options = PutOptions { protect: Some(scheme()), ..options };
+                let progress = object::Progress::none();
+                object::replace(array, source, &options, &progress).await.expect("replaces");
+            }
+            Self::Move(_) => match rename(array).await {
+                Ok(()) | Err(Error::Name(NameError::Missing { .. })) => {}
+                Err(error) => panic!("{error}"),
+            },
         }
     }
 
@@ -119,7 +143,17 @@ impl Change {
             Ok(entry) => {
                 let (bytes, done) = read(array, entry).await;
                 done.expect("reads");
-                assert!(bytes == bytes_of(CONTENT), "other bytes");
+                let is_other = bytes == bytes_of(OTHER_CONTENT);
+                match self {
+                    Self::Replace(_) if is_other => {}
+                    Self::Move(_) if is_other => {
+                        let former = object::lookup(array, FORMER_NAME).await;
+                        let (bytes, done) = read(array, former.expect("it is there")).await;
+                        done.expect("reads");
+                        assert!(bytes == bytes_of(CONTENT), "other bytes of the former name");
+                    }
+                    _ => assert!(bytes == bytes_of(CONTENT), "other bytes"),
+                }
             }
             Err(Error::Name(NameError::Missing { .. }))
                 if matches!(self, Self::Put(_) | Self::Remove(_)) => {}
@@ -159,16 +193,45 @@ async fn put_protected(array: &Array, on: On, align: Option<Entry>) -> Result<()
     put(array, on, Arrange::Spread, (Some(scheme()), align)).await
 }
 
+/// Puts the object that is replaced.
+async fn put_other(array: &Array, on: On) -> Result<(), Error> {
+    put_as((NAME, OTHER_CONTENT), array, on, Arrange::Spread, (None, None)).await
+}
+
 async fn put(
+    array: &Array,
+    on: On,
+    arrange: Arrange,
+    more: (Option<Scheme>, Option<Entry>),
+) -> Result<(), Error> {
+    put_as((NAME, CONTENT), array, on, arrange, more).await
+}
+
+/// Copies the object to its other name, and removes the former one.
+async fn rename(array: &Array) -> Result<(), Error> {
+    let (progress, never) = (object::Progress::none(), Rc::default());
+    let names = (FORMER_NAME, NAME);
+    let copied = object::duplicate(array, names, true, &progress, &never).await?;
+    object::remove_this(array, &copied.original).await.map(|_| ())
+}
+
+/// Returns a source of this content, and the options to put it under this name.
+fn input((name, content): (&str, u64), on: On, arrange: Arrange) -> (Source, PutOptions) {
+    let source = Box::new(io::Cursor::new(bytes_of(content)));
+    let source = Source::raw("bytes", source, ElementType::Bytes);
+    let page_bytes = Some(object::PAGE_BYTES);
+    (source, PutOptions { on, arrange, page_bytes, ..options_of(name) })
+}
+
+async fn put_as(
+    object: (&str, u64),
     array: &Array,
     on: On,
     arrange: Arrange,
     (protect, align): (Option<Scheme>, Option<Entry>),
 ) -> Result<(), Error> {
-    let source = Box::new(io::Cursor::new(bytes_of(CONTENT)));
-    let source = Source::raw("bytes", source, ElementType::Bytes);
-    let page_bytes = Some(object::PAGE_BYTES);
-    let options = PutOptions { on, arrange, align, protect, page_bytes, ..options_of(NAME) };
+    let (source, options) = input(object, on, arrange);
+    let options = PutOptions { align, protect, ..options };
     let progress = object::Progress::none();
     object::put(array, source, &options, &progress).await.map(|_| ())
 }
@@ -235,6 +298,7 @@ fn changes_that_are_interrupted_after_any_send_can_be_repeated() {
     let mut changes = Vec::new();
     for on in [On::Kv, On::Block] {
         changes.extend([Change::Put(on), Change::Rebalance(on), Change::Remove(on)]);
+        changes.extend([Change::Replace(on), Change::Move(on)]);
         for place in [repair::On::Host, repair::On::Drives] {
             changes.push(Change::Repair(on, place));
         }

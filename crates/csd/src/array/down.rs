@@ -1,7 +1,5 @@
 //! `csd array down`.
 
-use std::io::{BufRead, IsTerminal, Write};
-
 use csd_os::os_folder::remove_if_there;
 use csd_store::array::DriveRecord;
 use serde_json::json;
@@ -10,6 +8,7 @@ use super::lock::Lock;
 use super::process::{self, Ended, ProcessState};
 use super::{Local, media, oses, peers};
 use crate::cli;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 
@@ -19,7 +18,10 @@ pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Fai
     let _lock = Lock::take(path)?;
     let mut local = Local::load(path)?;
     if options.delete && !options.yes {
-        confirm(&local)?;
+        let (path, what) = (local.path.display(), "its media and all objects on them");
+        let question = format!("delete {path}, {what}?");
+        let without = format!("--delete deletes {path}, {what}");
+        confirm(&question, &without, "nothing was deleted, nothing was stopped")?;
     }
     let states = look(&mut local)?;
     let mut left = oses::stop(&local, context)?;
@@ -35,25 +37,6 @@ pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Fai
     let drives: Vec<_> = local.file.drives.iter().map(|drive| &drive.name).collect();
     let result = json!({ "drives": drives, "deleted": options.delete });
     Ok(Report::new(text, result).with_warnings(left))
-}
-
-/// Asks the user on the terminal to confirm the deletion.
-fn confirm(local: &Local) -> Result<(), Failure> {
-    let path = local.path.display();
-    let input = std::io::stdin();
-    if !input.is_terminal() {
-        return Err(Failure::usage(format!(
-            "--delete deletes {path}, its media and all objects on them: say --yes"
-        )));
-    }
-    let question = format!("delete {path}, its media and all objects on them? [y/N] ");
-    let _gone = std::io::stderr().write_all(question.as_bytes());
-    let mut answer = String::new();
-    let read = input.lock().read_line(&mut answer);
-    match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
-        true => Ok(()),
-        false => Err(Failure::run("nothing was deleted, nothing was stopped")),
-    }
 }
 
 /// Returns the state of each drive's process, and records the media of running drives. A drive of

@@ -12,6 +12,7 @@ mod drive;
 pub(crate) mod drive_log;
 pub(crate) mod drive_service;
 pub(crate) mod drive_status;
+pub(crate) mod files;
 pub(crate) mod kernel;
 pub(crate) mod kv;
 pub(crate) mod meter;
@@ -140,10 +141,43 @@ pub(crate) enum Command {
     Put(Put),
     /// Fetch an object, checking its digest
     Get(Get),
+    /// Write objects to standard output
+    Cat(files::Cat),
     /// List objects
     Ls(Ls),
+    /// Show the sizes of objects by folder
+    Du(files::Du),
     /// Show an object's type, shape, size, place and digest
     Stat(Stat),
+    /// Print digests of objects, or compare them with a list, as sha256sum and b3sum do
+    Sum(files::Sum),
+    /// Make a folder and the objects of a prefix the same, in one direction
+    Sync(files::Sync),
+    /// Write objects to a tar, each as the file that `csd get` writes
+    Export(files::Export),
+    /// Store the members of a tar as objects
+    Import(files::Import),
+    /// Copy an object to another name, from drive to drive
+    ///
+    /// The copy has the same type, layout and code, and lies on the same drives while they are up.
+    /// Its chunks do not go through this host, unless drives cannot fetch them. An interrupted copy
+    /// leaves both names as they were.
+    #[command(after_help = "\
+Examples:
+  csd cp climate/grid climate/grid-2025
+  csd cp climate/grid backup/                becomes backup/grid
+  csd cp prices prices-old --force           replaces prices-old once the copy is whole")]
+    Cp(files::Copy),
+    /// Rename an object
+    ///
+    /// Copies it as `csd cp` does, and removes the former name once the copy is whole. It needs the
+    /// room of the copy meanwhile. If it is cut off, the object has its former name, or both: then
+    /// `csd rm` removes the former one.
+    #[command(after_help = "\
+Examples:
+  csd mv climate/grid climate/grid-2025
+  csd mv prices archive/                     becomes archive/prices")]
+    Mv(files::Copy),
     /// Protect an object against the loss of drives, by an erasure code
     Protect(Protect),
     /// Remove objects
@@ -299,8 +333,16 @@ impl Command {
             Self::Os(command) => command.words(),
             Self::Put(_) => "put",
             Self::Get(_) => "get",
+            Self::Cat(_) => "cat",
             Self::Ls(_) => "ls",
+            Self::Du(_) => "du",
             Self::Stat(_) => "stat",
+            Self::Sum(_) => "sum",
+            Self::Sync(_) => "sync",
+            Self::Export(_) => "export",
+            Self::Import(_) => "import",
+            Self::Cp(_) => "cp",
+            Self::Mv(_) => "mv",
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
             Self::Scrub(_) => "scrub",

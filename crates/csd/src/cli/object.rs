@@ -6,7 +6,8 @@ use csd_store::ElementType;
 use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty};
 
-use super::run::Arrange;
+use super::files::Order;
+use super::run::{Arrange, Layout};
 use crate::units::parse_size;
 
 /// Options of `csd put`.
@@ -16,6 +17,7 @@ Examples:
   csd put samples.bin --type i32             raw little-endian numbers
   csd put grid.npy climate/grid              a NumPy array, under another name
   csd put --each *.npy                       several files, each under its own name
+  csd put -r data climate/                   all files below data, as climate/...
   csd put trades.csv prices --csv --column price --type f64
   csd put more.npy --align grid.npy          lie as another object does
   csd put trades.csv prices --csv --column price --empty skip
@@ -31,6 +33,16 @@ pub(crate) struct Put {
     /// All words are files: store each under its own name, without folders
     #[arg(long)]
     pub(crate) each: bool,
+    /// The first word is a folder: store every file below it, under the second word and its path
+    /// there [default: the folder's own name]
+    ///
+    /// .npy files become arrays, others bytes. Links to files are followed, and those to folders
+    /// are not. An entry that cannot be an object is named, and the exit code is 4.
+    #[arg(long, short, conflicts_with_all = ["each", "csv", "align", "graph"])]
+    pub(crate) recursive: bool,
+    /// With -r: replace objects that exist, each in one step
+    #[arg(long, short, requires = "recursive")]
+    pub(crate) force: bool,
     /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
     /// itself]
     #[arg(long = "type", value_name = "TYPE")]
@@ -61,6 +73,34 @@ pub(crate) struct Put {
     pub(crate) protect: Option<Scheme>,
     #[command(flatten)]
     pub(crate) arrange: Arrange,
+}
+
+impl Put {
+    /// Returns the options without any words, with this code.
+    pub(crate) fn plain(protect: Option<Scheme>) -> Self {
+        let arrange = Arrange {
+            layout: Layout::Spread,
+            align: None,
+            graph: false,
+            nodes: None,
+            ignore_weights: false,
+        };
+        Self {
+            words: Vec::new(),
+            each: false,
+            recursive: false,
+            force: false,
+            element: None,
+            csv: false,
+            column: None,
+            empty: None,
+            on: On::Kv,
+            chunk: None,
+            page_bytes: csd_store::object::PAGE_BYTES,
+            protect,
+            arrange,
+        }
+    }
 }
 
 /// Parses the size of a page; 0 stands for none.
@@ -109,6 +149,7 @@ Examples:
   csd get climate/grid.npy                   a NumPy array, into ./grid.npy
   csd get sums sums.npy                      what a run wrote, as a NumPy array
   csd get grid.npy numbers.bin --raw         its numbers alone
+  csd get -r climate/ data                   all objects of a folder, as files below data
   csd get log - | zgrep error
   csd get photo.npy rest --partial           as much as can be read; zeros for the rest
   csd get photo.npy piece --piece 0:4        the first parity piece of stripe 0 of rs:4+2")]
@@ -120,6 +161,10 @@ pub(crate) struct Get {
     /// Numbers become a NumPy array when the file's name ends in .npy (for `-`, the object's name).
     /// Anything else is the object's bytes, numbers little-endian.
     pub(crate) file: Option<String>,
+    /// The name is a folder: write every object in it to a file below the folder that the second
+    /// word names [default: the last part of the name]
+    #[arg(long, short, conflicts_with_all = ["partial", "piece"])]
+    pub(crate) recursive: bool,
     /// Overwrite the file if it exists; a symbolic link is followed, and stays
     #[arg(long, short)]
     pub(crate) force: bool,
@@ -207,12 +252,21 @@ pub(crate) struct Stat {
 
 /// Options of `csd ls`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd ls climate/                            objects whose names begin with climate/
+  csd ls -l --sort size                      the largest first, and the total
+  csd ls --tree                              folders with their sizes
+
+Objects have no date: the catalogue keeps none.")]
 pub(crate) struct Ls {
     /// Only objects whose names begin with this
     pub(crate) prefix: Option<String>,
     /// Also list puts that have not ended, or were cut off
     #[arg(long)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) order: Order,
 }
 
 /// Options of `csd rm`.

@@ -148,7 +148,8 @@ pub(super) fn thinned(entry: &Entry) -> Option<String> {
     (missing > 0).then(|| format!("object {:?}: {missing} {words} missing", entry.name))
 }
 
-fn stage(name: &str, shape: Shape) -> Entry {
+/// Returns the entry of an object that begins.
+pub(super) fn stage(name: &str, shape: Shape) -> Entry {
     let (mut id, mut writer) = ([0; 12], [0; 16]);
     random_bytes(&mut id);
     random_bytes(&mut writer);

@@ -1,8 +1,9 @@
-//! Objects: put, get, list, look up, protect, rebalance, remove, reclaim.
+//! Objects: put, get, list, look up, duplicate, protect, rebalance, remove, reclaim.
 //!
 //! Objects are streamed: at most a few chunks per drive are in memory. A sealed object is never
-//! overwritten. Invariants: an object is sealed only after all its chunks were acknowledged; a get
-//! succeeds only if all bytes hash to the digest in the entry.
+//! overwritten; another one can replace it as a whole. Invariants: an object is sealed only after
+//! all its chunks were acknowledged; a get succeeds only if all bytes hash to the digest in the
+//! entry.
 
 mod after_move;
 mod arrange;
@@ -11,6 +12,7 @@ mod chunk;
 mod copy;
 mod cut;
 mod draft;
+mod duplicate;
 mod encode;
 mod encode_cost;
 mod encoding;
@@ -20,6 +22,7 @@ mod flow;
 mod get;
 mod in_drives;
 mod list_objects;
+mod naming;
 mod new_page_lists;
 mod pages;
 mod parity;
@@ -47,16 +50,17 @@ pub use after_move::moved;
 pub use arrange::Arrange;
 pub use cut::graph_starts;
 pub use draft::Stored;
+pub use duplicate::{Duplicated, duplicate};
 pub use encode_cost::{Account, Encode, Model, Moved};
 pub use get::{Form, GetOptions, Got, Sink, get};
 pub use list_objects::{Listed, list};
 pub use pieces::read_piece;
 pub use protect::{Protected, protect};
-pub use put::{PutOptions, put};
+pub use put::{PutOptions, put, replace};
 pub use range::read;
 pub use rebalance::{Limits, Rebalanced, lies_on, rebalance};
 pub use reclaim::{Reclaimed, reclaim};
-pub use remove::{drop_damaged, remove};
+pub use remove::{drop_damaged, remove, remove_this};
 
 pub(crate) use after_move::removed_or_moved;
 pub use chunk::{read_chunk, read_front};
@@ -122,7 +126,11 @@ async fn check_owner(array: &array::Array, entry: &Entry) -> Result<(), Error> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+/// Checks that an object can have this name.
+///
+/// # Errors
+/// [`NameError::Invalid`].
+pub fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name.len() > catalogue::NAME_BYTES_MAX {
         let why = format!("an object's name has 1 to {} bytes", catalogue::NAME_BYTES_MAX);
         return Err(Error::Name(NameError::Invalid { why }));

@@ -8,10 +8,11 @@ use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
 use super::arrange::Arrange;
 use super::cut::{Cutter, Packed, Packer, Read};
-use super::draft::{Draft, Shape, Stored};
+use super::draft::{Shape, Stored};
 use super::encode::Encoder;
 use super::encoding::Piece;
 use super::flow::Flow;
+use super::naming::Naming;
 use super::writer::Writer;
 use super::{Error, Progress, parity};
 use crate::array::{Array, steadily};
@@ -55,24 +56,48 @@ pub async fn put(
     options: &PutOptions,
     progress: &Progress,
 ) -> Result<Stored, Error> {
+    put_under(array, source, options, false, progress).await
+}
+
+/// Stores `source` in place of the object of this name, which stays until the new one is whole; as
+/// a new object if there is none.
+///
+/// # Errors
+/// Those of [`put`].
+pub async fn replace(
+    array: &Array,
+    source: Source,
+    options: &PutOptions,
+    progress: &Progress,
+) -> Result<Stored, Error> {
+    put_under(array, source, options, true, progress).await
+}
+
+async fn put_under(
+    array: &Array,
+    source: Source,
+    options: &PutOptions,
+    replaces: bool,
+    progress: &Progress,
+) -> Result<Stored, Error> {
     // Checked before the limits of the drives are computed: there may be no drive.
     array.require_majority()?;
     let shape = shape(array, &source, options)?;
-    let begin = async || Draft::begin(array, &options.name, shape.clone()).await;
-    let mut draft = steadily(array, begin).await?;
+    let begin = async || Naming::begin(array, &options.name, shape.clone(), replaces).await;
+    let mut naming = steadily(array, begin).await?;
     let cutter = Cutter::new(&options.arrange, options.align.as_ref(), &shape, &source)?;
     // The first chunk is read before anything is written: it reveals most bad inputs.
-    let encoder = Encoder::of(&draft.entry, cutter.kind().is_none());
+    let encoder = Encoder::of(naming.entry(), cutter.kind().is_none());
     let (hasher, ready) = (blake3::Hasher::new(), Vec::new());
     let mut reader = Reader { source, cutter, hasher, encoder, ready };
     let first;
     (reader, first) = reader.next(shape.chunk_bytes).await?;
-    draft.write(array).await?;
-    match fill(array, &mut draft.entry, (reader, first), options.page_bytes, progress).await {
-        Ok(()) => draft.seal(array).await,
+    naming.write(array).await?;
+    match fill(array, naming.entry(), (reader, first), options.page_bytes, progress).await {
+        Ok(()) => naming.seal(array).await,
         Err(error) => {
             // The user must see the put's own error, not one of the clean-up.
-            draft.abandon(array).await;
+            naming.abandon(array).await;
             Err(room::explain(array, options.on, error).await)
         }
     }

@@ -28,6 +28,22 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// [`NameError::Missing`] when there is nothing to remove, else the error that prevented a majority
 /// from agreeing.
 pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
+    remove_if(array, name, |_| true).await
+}
+
+/// Removes the object of this entry, unless another one has its name by now.
+///
+/// # Errors
+/// [`NameError::Overtaken`] when another one has; those of [`remove`].
+pub async fn remove_this(array: &Array, entry: &Entry) -> Result<Vec<String>, Error> {
+    remove_if(array, &entry.name, |newest| newest.id == entry.id).await
+}
+
+async fn remove_if(
+    array: &Array,
+    name: &str,
+    is_it: impl FnOnce(&Entry) -> bool,
+) -> Result<Vec<String>, Error> {
     check_name(name)?;
     let ground = catalogue::settle(array, name).await?;
     let Some(before) = ground.found.newest().cloned() else {
@@ -35,6 +51,9 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     };
     if is_spent(&before) {
         return Err(Error::Name(NameError::Missing { name: name.to_owned() }));
+    }
+    if !is_it(&before) {
+        return Err(Error::Name(NameError::Overtaken { name: name.to_owned() }));
     }
     let mut tombstone = before.clone();
     tombstone.state = State::Deleted;

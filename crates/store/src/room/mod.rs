@@ -5,6 +5,7 @@
 //! and for the claims of every unit of blocks.
 
 mod amount;
+mod object;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::layout;
 
 pub(crate) use amount::MEDIA;
 pub use amount::Room;
+pub use object::of_object;
 
 /// Longest chunk, bytes.
 const CHUNK_BYTES_MAX: u64 = 8 << 20;

@@ -13,7 +13,7 @@ use csd_kernels::ElementType;
 use crate::fault::Fault;
 
 pub use self::csv::{Column, Empty};
-pub(crate) use self::npy::write_header as npy_header;
+pub use self::npy::write_header as npy_header;
 
 /// A stream of elements.
 pub struct Source {
@@ -135,6 +135,24 @@ impl Source {
         }
         let npy::Header { element, shape, bytes } = header;
         let kind = Kind::Npy { reader, shape, bytes };
+        Ok(Self { name: name.to_owned(), element, kind, bytes: 0 })
+    }
+
+    /// Returns a source of raw little-endian elements that are an array of this shape.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if no array of bytes has so many elements.
+    pub fn array(
+        name: &str,
+        reader: Box<dyn Read + Send>,
+        element: ElementType,
+        shape: &[u64],
+    ) -> Result<Self, Error> {
+        let elements = shape.iter().try_fold(1u64, |product, &length| product.checked_mul(length));
+        let bytes = elements.and_then(|elements| elements.checked_mul(element.bytes() as u64));
+        let why = || "its shape has too many elements".to_owned();
+        let bytes = bytes.ok_or_else(|| Error::Option { name: name.to_owned(), why: why() })?;
+        let kind = Kind::Npy { reader, shape: shape.to_vec(), bytes };
         Ok(Self { name: name.to_owned(), element, kind, bytes: 0 })
     }
 

@@ -136,7 +136,8 @@ const ALIGNMENT: usize = 64;
 
 /// Returns the header that `numpy.save` writes for an array in C order, byte for byte; `None` for
 /// elements that are not numbers.
-pub(crate) fn write_header(element: ElementType, shape: &[u64]) -> Option<Vec<u8>> {
+#[must_use]
+pub fn write_header(element: ElementType, shape: &[u64]) -> Option<Vec<u8>> {
     let descr = match element {
         ElementType::I32 => "<i4",
         ElementType::I64 => "<i8",

@@ -116,7 +116,7 @@ pub struct Entry {
     pub survives: u8,
     /// Erasure code of the object, if it has one.
     pub protection: Option<Protection>,
-    /// Identifier of a copy of the object on other drives, while it is being written.
+    /// Identifier of a copy or of an object that will replace this one, while it is being written.
     pub copy: Option<ObjectId>,
 }
 

@@ -1,0 +1,49 @@
+//! Objects whose names begin with a prefix.
+
+use csd_store::array::Array;
+use csd_store::catalogue::Entry;
+use csd_store::object;
+
+use crate::report::Failure;
+
+/// Returns the objects whose names begin with `prefix`, by name.
+///
+/// # Errors
+/// Run: too few drives answer.
+pub(crate) async fn under(array: &Array, prefix: &str) -> Result<Vec<Entry>, Failure> {
+    let mut entries = object::list(array).await?.sealed;
+    entries.retain(|entry| entry.name.starts_with(prefix));
+    Ok(entries)
+}
+
+/// Returns a line for people of a prefix under which there is nothing.
+pub(crate) fn nothing(prefix: &str) -> String {
+    match prefix {
+        "" => "no objects\n".to_owned(),
+        prefix => format!("no objects whose names begin with {prefix:?}\n"),
+    }
+}
+
+/// Returns a number of objects in words.
+pub(crate) fn counted(number: usize) -> String {
+    match number {
+        1 => "1 object".to_owned(),
+        number => format!("{} objects", crate::units::grouped(number as u64)),
+    }
+}
+
+/// Returns a number of files in words.
+pub(crate) fn files(number: usize) -> String {
+    match number {
+        1 => "1 file".to_owned(),
+        number => format!("{} files", crate::units::grouped(number as u64)),
+    }
+}
+
+/// Returns a prefix that ends in `/`; the empty one stands for all names.
+pub(crate) fn as_folder(prefix: &str) -> String {
+    match prefix.is_empty() || prefix.ends_with('/') {
+        true => prefix.to_owned(),
+        false => format!("{prefix}/"),
+    }
+}

@@ -1,0 +1,115 @@
+//! `csd ls`: objects by name or size, as a table, a long table or a tree.
+
+use csd_store::array::Array;
+use csd_store::catalogue::Entry;
+use csd_store::object;
+use serde_json::json;
+
+use super::listing::{counted, nothing};
+use super::tree;
+use crate::cli;
+use crate::cli::files::Sort;
+use crate::context::Context;
+use crate::object::{describe, layout, placement, shape};
+use crate::report::{Failure, Report};
+use crate::table::{Align, Table};
+use crate::units::{grouped, hex, size};
+
+/// Hexadecimal digits of a digest in the long table; the others are in `csd stat`.
+const DIGEST_DIGITS: usize = 16;
+
+/// An object, and its state in words.
+type Row = (Entry, &'static str);
+
+/// Lists objects.
+pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
+    let (listed, warnings) =
+        context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
+    let prefix = options.prefix.as_deref().unwrap_or("");
+    let staged = listed.staged.into_iter().filter(|_| options.all).map(|entry| (entry, "staged"));
+    let sealed = listed.sealed.into_iter().map(|entry| (entry, "sealed"));
+    let mut rows: Vec<Row> = sealed.chain(staged).collect();
+    rows.retain(|(entry, _)| entry.name.starts_with(prefix));
+    if options.order.sort == Sort::Size {
+        rows.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.bytes));
+    }
+    if options.order.reverse {
+        rows.reverse();
+    }
+    let text = match (rows.is_empty(), options.order.tree, options.order.long) {
+        (true, ..) => nothing(prefix),
+        (false, true, _) => tree::render(&rows, prefix) + &total(&rows),
+        (false, false, true) => long(&rows) + &total(&rows),
+        (false, false, false) => short(&rows),
+    };
+    let objects: Vec<_> = rows
+        .iter()
+        .map(|(entry, state)| {
+            let mut object = describe(entry);
+            object["state"] = (*state).into();
+            object
+        })
+        .collect();
+    let bytes: u64 = rows.iter().map(|(entry, _)| entry.bytes).sum();
+    let result = json!({ "objects": objects, "bytes": bytes });
+    Ok(Report::new(text, result).with_warnings(warnings))
+}
+
+fn short(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("type", Align::Left),
+        ("shape", Align::Left),
+        ("size", Align::Right),
+        ("on", Align::Left),
+        ("state", Align::Left),
+    ]);
+    for (entry, state) in rows {
+        table.row(vec![
+            entry.name.clone(),
+            entry.element.to_string(),
+            shape(&entry.shape),
+            size(entry.bytes),
+            placement(entry).to_owned(),
+            (*state).to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+fn long(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        ("bytes", Align::Right),
+        ("type", Align::Left),
+        ("shape", Align::Left),
+        ("on", Align::Left),
+        ("layout", Align::Left),
+        ("drives", Align::Right),
+        ("code", Align::Left),
+        ("blake3", Align::Left),
+        ("state", Align::Left),
+        ("name", Align::Left),
+    ]);
+    for (entry, state) in rows {
+        let code = entry.protected().map(|(protection, _)| protection.scheme.to_string());
+        let digest = entry.has_digest().then(|| hex(&entry.digest));
+        table.row(vec![
+            grouped(entry.bytes),
+            entry.element.to_string(),
+            shape(&entry.shape),
+            placement(entry).to_owned(),
+            layout(entry).to_owned(),
+            entry.members.len().to_string(),
+            code.unwrap_or_else(|| "-".to_owned()),
+            digest.map_or_else(|| "-".to_owned(), |digest| digest[..DIGEST_DIGITS].to_owned()),
+            (*state).to_owned(),
+            entry.name.clone(),
+        ]);
+    }
+    table.render()
+}
+
+fn total(rows: &[Row]) -> String {
+    let bytes = rows.iter().map(|(entry, _)| entry.bytes).sum();
+    format!("{}, {} ({} bytes)\n", counted(rows.len()), size(bytes), grouped(bytes))
+}

@@ -1,0 +1,95 @@
+//! `csd put -r`: the files below a folder, each as an object.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use csd_store::ElementType;
+use csd_store::array::Array;
+use csd_store::catalogue::Entry;
+use serde_json::{Value, json};
+
+use super::in_flight::in_flight;
+use super::listing::{as_folder, files};
+use super::tally::Tally;
+use super::upload::Uploads;
+use super::walk::{Walked, walk};
+use crate::cli;
+use crate::context::Context;
+use crate::object::describe;
+use crate::progress::Bar;
+use crate::report::{Failure, Report};
+use crate::runtime::Interrupt;
+use crate::units::{grouped, size};
+
+/// Stores the files of a folder.
+pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report, Failure> {
+    let (folder, prefix) = words(&options.words)?;
+    let Walked { files, left_out } = walk(&folder, &prefix)?;
+    let interrupt = Interrupt::watch()?;
+    let bar = Bar::new(context, &prefix, Some(files.iter().map(|file| file.bytes).sum()));
+    let mut tally = Tally::over(context, &bar);
+    left_out.iter().for_each(|left| tally.skip(&left.path, &left.why));
+    let (asked, progress, names) =
+        (Arc::clone(&interrupt.asked), bar.progress.clone(), prefix.clone());
+    let (entries, tally) = context.with_array_to_write(async move |array: &Array| {
+        let (replaces, options) = (options.force, Arc::new(options));
+        let uploads = Uploads { array, options, asked: Arc::clone(&asked), progress };
+        let (uploads, mut entries) = (&uploads, Vec::new());
+        let mut waiting = files.into_iter();
+        let one = |file: super::walk::LocalFile| {
+            let name = format!("{names}{}", file.name);
+            async move { (uploads.one(&file.path, &name, replaces).await, file.path) }
+        };
+        let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
+        in_flight(next, |(done, path)| match done {
+            Ok(uploaded) => {
+                tally.done();
+                uploaded.remark.iter().for_each(|remark| tally.remark(&path, remark));
+                tally.warn(uploaded.stored.warnings);
+                entries.push(uploaded.stored.entry);
+            }
+            Err(_) if asked.load(Relaxed) => tally.leave(&path),
+            Err(failure) => tally.fail(&path, failure),
+        })
+        .await;
+        waiting.for_each(|file| tally.leave(&file.path));
+        Ok((entries, tally))
+    })?;
+    drop(bar);
+    tally.finish(text(&folder, &prefix, &entries), result(&entries))
+}
+
+/// Returns the folder and the prefix of the names.
+fn words(words: &[String]) -> Result<(String, String), Failure> {
+    match words {
+        [folder] => match Path::new(folder).file_name() {
+            Some(name) => Ok((folder.clone(), as_folder(&name.to_string_lossy()))),
+            None => {
+                let why = format!("{folder} gives no prefix for names: say `-r {folder} PREFIX/`");
+                Err(Failure::usage(why))
+            }
+        },
+        [folder, prefix] => Ok((folder.clone(), as_folder(prefix))),
+        words => Err(Failure::usage(format!(
+            "-r takes one folder and one prefix, and {} words are given",
+            words.len()
+        ))),
+    }
+}
+
+fn text(folder: &str, prefix: &str, entries: &[Entry]) -> String {
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    let arrays = entries.iter().filter(|entry| entry.element != ElementType::Bytes).count();
+    let plain = grouped((entries.len() - arrays) as u64);
+    let types = match arrays {
+        0 => "all of them as bytes".to_owned(),
+        arrays => format!("{} as numbers, {plain} as bytes", grouped(arrays as u64)),
+    };
+    let stored = files(entries.len());
+    format!("{folder}: {stored}, {}, stored under {prefix:?}: {types}\n", size(bytes))
+}
+
+fn result(entries: &[Entry]) -> Value {
+    json!({ "objects": entries.iter().map(describe).collect::<Vec<_>>() })
+}
