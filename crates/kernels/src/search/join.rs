@@ -63,7 +63,7 @@ impl Join {
 
     /// Returns the pattern, compiled.
     #[must_use]
-    pub fn matcher(&self) -> &Matcher {
+    pub fn matcher(&self) -> &Arc<Matcher> {
         &self.matcher
     }
 
