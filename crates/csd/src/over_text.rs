@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use csd_run::program::{self, Consumer, Native, Task};
+use csd_run::program::{self, Consumer, Native, Outcome, Task};
 use csd_run::{Error, Failed};
 use csd_store::ElementType;
 use csd_store::array::Plan;
 use csd_store::catalogue::Entry;
+use serde_json::{Value, json};
 
 use crate::cli::search::Place;
 use crate::context::Context;
 use crate::progress::Bar;
-use crate::report::Failure;
+use crate::report::{Failure, places, print_error};
 use crate::run::look_up;
 use crate::run::retry_if_moved::{unless_moved, until_in_place};
 use crate::runtime::runtime;
@@ -47,23 +48,41 @@ impl TextRun<'_> {
         until_in_place(|| {
             let (plan, mut entries, mut warnings) = look_up(self.context, vec![name.to_owned()])?;
             let entry = entries.pop().expect("one was asked for");
+            let done = self.unless_busy(&plan, &entry, &begin);
             let bytes = entry.bytes;
-            let consumer = begin()?;
-            let taking = Arc::<C>::clone(&consumer);
-            let done = self.attempt((&plan, entry.clone()), taking);
             let done = unless_moved((self.context, &plan), &[entry], done)?;
-            Ok(done.map(|more| {
+            Ok(done.map(|(consumer, more)| {
                 warnings.extend(more);
                 (consumer, bytes, warnings)
             }))
         })
     }
 
+    /// Runs the kernel, again while another run has the drives' memory.
+    fn unless_busy<C: Consumer + 'static>(
+        &self,
+        plan: &Plan,
+        entry: &Entry,
+        begin: &impl Fn() -> Result<Arc<C>, Failure>,
+    ) -> Result<(Arc<C>, Vec<String>), Failure> {
+        let mut tries = 1;
+        loop {
+            let consumer = begin()?;
+            match self.attempt((plan, entry.clone()), Arc::<C>::clone(&consumer))? {
+                Err(Failed::Run(Error::MemoryBusy { .. })) if tries < BUSY_MAX => tries += 1,
+                Err(Failed::Run(Error::Interrupted { .. })) => {
+                    return Err(Failure::run("interrupted"));
+                }
+                done => return Ok((consumer, done?.warnings)),
+            }
+        }
+    }
+
     fn attempt(
         &self,
         (plan, entry): (&Plan, Entry),
         consumer: Arc<dyn Consumer>,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<Result<Outcome, Failed>, Failure> {
         let name = entry.name.clone();
         if entry.element != ElementType::Bytes {
             return Err(Failure::usage(format!(
@@ -81,18 +100,39 @@ impl TextRun<'_> {
             cores: usize::from(self.place.cores.unwrap_or(1)),
             progress: bar.progress.clone(),
         };
-        for _ in 1..BUSY_MAX {
-            let done = program::run(&runtime(), plan, &self.context.options()?, &task, &options);
-            match done {
-                // It begins before the first answer.
-                Err(Failed::Run(Error::MemoryBusy { .. })) => {}
-                Err(Failed::Run(Error::Interrupted { .. })) => {
-                    return Err(Failure::run("interrupted"));
-                }
-                done => return Ok(done?.warnings),
-            }
+        Ok(program::run(&runtime(), plan, &self.context.options()?, &task, &options))
+    }
+}
+
+/// Objects that have failed, each named at once.
+#[derive(Default)]
+pub(crate) struct Failures(Vec<Value>);
+
+impl Failures {
+    /// Adds a failure; the others are done all the same.
+    ///
+    /// # Errors
+    /// The failure, if the object is the only one.
+    pub(crate) fn add(
+        &mut self,
+        (name, names): (&str, &[String]),
+        failure: Failure,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        if names.len() == 1 {
+            return Err(failure);
         }
-        let done = program::run(&runtime(), plan, &self.context.options()?, &task, &options);
-        Ok(done?.warnings)
+        if !context.json {
+            print_error(&places(&format!("error: {}", failure.message)));
+        }
+        self.0.push(json!({ "item": name, "message": failure.message }));
+        Ok(())
+    }
+
+    /// Returns the failure of a command over these objects; `None` if none has failed.
+    pub(crate) fn of(self, names: &[String], done: &[Value]) -> Option<Failure> {
+        let message = format!("{} of {} objects failed", self.0.len(), names.len());
+        let detail = json!({ "objects": done, "failed": self.0 });
+        (!self.0.is_empty()).then(|| Failure { detail, ..Failure::run(message) })
     }
 }

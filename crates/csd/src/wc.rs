@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::cli::search::Wc;
 use crate::context::Context;
-use crate::escape::escape;
-use crate::over_text::TextRun;
-use crate::report::{Failure, Report};
+use crate::escape::{escape, escape_lines};
+use crate::over_text::{Failures, TextRun};
+use crate::report::{Failure, Report, print};
 use crate::run::look_up;
 
 /// The counts of one object.
@@ -51,8 +51,16 @@ pub(crate) fn wc(options: &Wc, context: &Context) -> Result<Report, Failure> {
         room_bytes: |_| 4,
     };
     let (mut all, mut total, mut warnings) = (Vec::new(), Counted::default(), Vec::new());
+    let mut failures = Failures::default();
     for name in &options.names {
-        let (counted, more) = if only_bytes { bytes(name, context)? } else { count(name, &run)? };
+        let done = if only_bytes { bytes(name, context) } else { count(name, &run) };
+        let (counted, more) = match done {
+            Ok(done) => done,
+            Err(failure) => {
+                failures.add((name, &options.names), failure, context)?;
+                continue;
+            }
+        };
         total = Counted {
             lines: total.lines + counted.lines,
             words: total.words + counted.words,
@@ -65,11 +73,16 @@ pub(crate) fn wc(options: &Wc, context: &Context) -> Result<Report, Failure> {
     warnings.dedup();
     let objects: Vec<Value> =
         all.iter().map(|(name, one)| described(name, *one, only_bytes)).collect();
-    let many = all.len() > 1;
-    if many {
+    if options.names.len() > 1 {
         all.push(("total", total));
     }
     let text = text(options, &all, total.bytes);
+    if let Some(failure) = failures.of(&options.names, &objects) {
+        if !context.json {
+            print(&escape_lines(&text));
+        }
+        return Err(failure);
+    }
     Ok(Report::new(text, json!({ "objects": objects })).with_warnings(warnings))
 }
 

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::cli::search::Grep;
 use crate::context::Context;
-use crate::over_text::TextRun;
-use crate::report::{Failure, Report, places, print_error};
+use crate::over_text::{Failures, TextRun};
+use crate::report::{Failure, Report};
 use printer::{Form, Printer};
 use searching::Searching;
 
@@ -42,7 +42,7 @@ fn search_all(options: &Grep, context: &Context) -> Result<Report, Failure> {
         parameters: parameters.encode(),
         room_bytes: search::answer_bytes_max,
     };
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    let (mut done, mut failures) = (Vec::new(), Failures::default());
     let (mut warnings, mut is_found) = (Vec::new(), false);
     for name in &options.names {
         match search(&run, &parameters, form, name) {
@@ -55,23 +55,13 @@ fn search_all(options: &Grep, context: &Context) -> Result<Report, Failure> {
                     break;
                 }
             }
-            Err(failure) if options.names.len() == 1 => return Err(failure),
-            Err(failure) => {
-                if !context.json {
-                    print_error(&places(&format!("error: {}", failure.message)));
-                }
-                failed.push((name, failure.message));
-            }
+            Err(failure) => failures.add((name, &options.names), failure, context)?,
         }
     }
     warnings.sort();
     warnings.dedup();
-    if !failed.is_empty() {
-        let message = format!("{} of {} objects failed", failed.len(), options.names.len());
-        let each = |(item, message)| json!({ "item": item, "message": message });
-        let failed: Vec<Value> = failed.into_iter().map(each).collect();
-        let detail = json!({ "objects": done, "failed": failed });
-        return Err(Failure { detail, ..Failure::run(message) });
+    if let Some(failure) = failures.of(&options.names, &done) {
+        return Err(failure);
     }
     let result = json!({ "objects": done, "found": is_found });
     let exit_code = Some(if is_found { FOUND } else { NOT_FOUND });
