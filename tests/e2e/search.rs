@@ -1,5 +1,5 @@
-//! `csd grep` and `csd wc`: the same bytes and exit codes as the machine's own `grep -a` and `wc` in
-//! the C locale, wherever chunks end, in drives and on the host, with and without all drives.
+//! `csd grep` and `csd wc`: the same bytes and exit codes as the machine's own `grep -a` and `wc`
+//! in the C locale, wherever chunks end, in drives and on the host, with and without all drives.
 
 use std::io::Read;
 use std::process::{Command, Stdio};

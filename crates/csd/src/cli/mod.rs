@@ -147,10 +147,10 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Print the lines of objects in which a regular expression matches, found in the drives
     ///
-    /// Objects are bytes, and a line is what ends with a newline; any other byte may be in it, and is
-    /// printed as it is. So the lines are those of `grep -a` in the C locale, for patterns that mean
-    /// the same to both. A line may be longer than a chunk; one that goes over the end of a chunk
-    /// has at most 256 MiB.
+    /// Objects are bytes, and a line is what ends with a newline; any other byte may be in it, and
+    /// is printed as it is. So the lines are those of `grep -a` in the C locale, for patterns that
+    /// mean the same to both. A line may be longer than a chunk; one that goes over the end of a
+    /// chunk has at most 256 MiB.
     ///
     /// Exit codes: 0 if a line was printed or counted, 1 if there is none, 2 if something failed.
     Grep(search::Grep),

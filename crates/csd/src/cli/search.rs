@@ -86,7 +86,7 @@ pub(crate) struct Wc {
     pub(crate) place: Place,
 }
 
-/// Where a text is read.
+/// Options that select the place where a text is read.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Read in the drives, on the host, or on both

@@ -22,7 +22,7 @@ const NUMBER: &str = "\x1b[32m";
 const MATCH: &str = "\x1b[1;31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// What is printed, and how.
+/// Form of the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     /// True if nothing is.
@@ -160,7 +160,8 @@ impl Printer {
         self.state().flush(0)
     }
 
-    /// Ends the object, of which so many lines were selected. Returns true if nobody reads on.
+    /// Ends the object, of which so many lines were selected. Returns true if the reader has closed
+    /// its end.
     ///
     /// # Errors
     /// Run: output is lost.

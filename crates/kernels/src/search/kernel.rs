@@ -9,7 +9,7 @@ use crate::program::{Failure, Program};
 const LINE_BYTES: u64 = 64;
 /// One line of this many has a match, and not the first one of a grain.
 const EVERY: u64 = 1 << 10;
-/// What the sample is searched for.
+/// Pattern of the sample.
 const WORD: &[u8] = b"needle";
 const WORDS: &[u8; 64] = b"the quick brown fox jumps over the lazy dog and then runs away.\n";
 

@@ -1,4 +1,4 @@
-//! [`Parameters`]: what is searched, and what is wanted of it.
+//! [`Parameters`]: pattern and options of a search.
 
 use super::NAME;
 use super::pattern::PATTERN_BYTES_MAX;
@@ -9,7 +9,7 @@ const HEAD_BYTES: usize = 8;
 const IGNORE_CASE: u8 = 1;
 const INVERT: u8 = 2;
 
-/// What is wanted of the lines that are selected.
+/// The part of the selected lines that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
     /// The lines.
@@ -18,7 +18,7 @@ pub enum Wants {
     Numbered,
     /// Their number.
     Count,
-    /// Whether there is one.
+    /// The knowledge that there is one.
     First,
 }
 
@@ -40,7 +40,7 @@ pub struct Parameters {
     pub ignore_case: bool,
     /// True if the lines without a match are selected.
     pub invert: bool,
-    /// What is wanted of them.
+    /// The part of them that is wanted.
     pub wants: Wants,
 }
 

@@ -1,5 +1,6 @@
-//! The program of search: stream 0 holds a piece of a text. It writes the answer ([`super::Piece`]);
-//! the result is the number of selected lines, without the first line and the unfinished last one.
+//! The program of search: stream 0 holds a piece of a text. It writes the answer
+//! ([`super::Piece`]); the result is the number of selected lines, without the first line and the
+//! unfinished last one.
 
 use std::sync::Arc;
 

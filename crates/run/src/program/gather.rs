@@ -1,9 +1,9 @@
 //! [`Gather`]: folds the answers of chunks in the order of the chunks.
 //!
 //! Answers arrive in any order. If the program folds, they are folded from the first on, two at a
-//! time, the earlier one first. If not, outputs are concatenated and results added. With a consumer,
-//! answers go to it, one at a time and in order. Invariants: the order does not depend on which side
-//! computed an answer, or when; at most [`HELD_BYTES_MAX`] bytes are held.
+//! time, the earlier one first. If not, outputs are concatenated and results added. With a
+//! consumer, answers go to it, one at a time and in order. Invariants: the order does not depend on
+//! which side computed an answer, or when; at most [`HELD_BYTES_MAX`] bytes are held.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ struct State {
     bytes: usize,
 }
 
-/// What is to be done next.
+/// The next thing to do.
 enum Next {
     /// Fold these two answers.
     Fold(Answer, Answer),
@@ -106,7 +106,7 @@ impl Gather {
         Ok(())
     }
 
-    /// Returns what is to be done next, unless a task already does it or the next answer is missing.
+    /// Returns the next thing to do, unless a task already does it or the next answer is missing.
     fn next(&self) -> Option<Next> {
         let mut state = self.state();
         while !state.folding && !state.enough {
