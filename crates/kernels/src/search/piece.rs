@@ -98,10 +98,10 @@ fn number(rest: &mut &[u8]) -> Result<u64, Unreadable> {
 /// Appends a number.
 pub(super) fn append_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
+        bytes.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
     }
-    bytes.push(number as u8);
+    bytes.push(number.to_le_bytes()[0]);
 }
 
 /// Writes what is between runs.
@@ -138,7 +138,9 @@ impl Writer {
 mod tests {
     use super::*;
 
-    fn read(answer: &[u8]) -> Result<(Vec<Run<'_>>, Option<(u64, &[u8])>), Unreadable> {
+    type Read<'a> = (Vec<Run<'a>>, Option<(u64, &'a [u8])>);
+
+    fn read(answer: &[u8]) -> Result<Read<'_>, Unreadable> {
         let mut runs = Vec::new();
         let end = Piece::new(answer).runs(|run| {
             runs.push(run);

@@ -128,7 +128,7 @@ impl Consumer for Kept {
 fn consumed(order: [u32; 5], most: usize) -> (Vec<u64>, bool) {
     let kept = Arc::new(Kept { results: Mutex::default(), most });
     let (consumer, world) = (Arc::<Kept>::clone(&kept), World::new(1, WorldConfig::default()));
-    let machine = world.machine("host", Ipv4Addr::LOCALHOST.into(), 1);
+    let machine = world.machine("host", Ipv4Addr::LOCALHOST, 1);
     let ended = Rc::new(Cell::new(None));
     let enough = Rc::clone(&ended);
     world.start(machine, move |_| {
