@@ -10,7 +10,9 @@ use csd_kernels::word_count::{self, Counts};
 use proptest::prelude::*;
 
 /// Patterns of all engines: literals, sets of them, classes, anchors, empty ones, bytes.
-const PATTERNS: [&str; 20] = [
+const PATTERNS: [&str; 22] = [
+    "[ab]+abc[a-c]*",
+    "[^b]aab$",
     "a",
     "ab",
     "ab|ba|c",

@@ -1,9 +1,11 @@
 //! [`Matcher`]: a pattern, compiled.
 //!
 //! Two engines hold the same expression. The one for buffers is that of the crate regex, which
-//! looks for literals first. The other one goes byte by byte, can stop after each, and takes lines
+//! looks for literals first where it can; if it cannot, and every match contains a text, lines are
+//! looked for by this text. The other one goes byte by byte, can stop after each, and takes lines
 //! that are too long for a step.
 
+use memchr::memmem::Finder;
 use regex_automata::hybrid::dfa;
 use regex_automata::meta;
 use regex_automata::nfa::thompson;
@@ -28,6 +30,8 @@ const LITERAL_LINE_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug)]
 pub struct Matcher {
     regex: meta::Regex,
+    /// A text that every match contains; only if the engine itself looks for none.
+    inner: Option<Finder<'static>>,
     by_bytes: dfa::DFA,
     step_bytes: usize,
     line_bytes: usize,
@@ -73,7 +77,9 @@ impl Matcher {
                 (step, 2 * step)
             }
         };
-        Ok(Self { regex, by_bytes, step_bytes, line_bytes })
+        let inner = pattern::inner(&hir).filter(|_| !regex.is_accelerated());
+        let inner = inner.map(|text| Finder::new(text).into_owned());
+        Ok(Self { regex, inner, by_bytes, step_bytes, line_bytes })
     }
 
     /// Returns the number of bytes that a step may search.
@@ -95,7 +101,22 @@ impl Matcher {
 
     /// Returns a byte of the first line from `at` on, or the newline that ends it, in which the
     /// pattern matches. Lines begin at `at` and end with a newline.
-    pub(super) fn first(&self, lines: &[u8], at: usize) -> Option<usize> {
+    pub(super) fn first(&self, lines: &[u8], mut at: usize) -> Option<usize> {
+        let Some(inner) = &self.inner else { return self.first_in(lines, at) };
+        // Lines without the text need no engine.
+        loop {
+            let found = at + inner.find(&lines[at..])?;
+            let start = memchr::memrchr(b'\n', &lines[at..found]);
+            let start = start.map_or(at, |newline| at + newline + 1);
+            at = found + memchr::memchr(b'\n', &lines[found..])? + 1;
+            if let Some(end) = self.first_in(&lines[..at], start) {
+                return Some(end);
+            }
+        }
+    }
+
+    /// Does the same by the engine alone.
+    fn first_in(&self, lines: &[u8], at: usize) -> Option<usize> {
         let input = Input::new(lines).range(at..).earliest(true);
         // Behind the last newline there is no line.
         let end = self.regex.search_half(&input)?.offset();

@@ -15,6 +15,8 @@ use regex_syntax::hir::{
 pub const PATTERN_BYTES_MAX: usize = 4096;
 /// Most bytes of an automaton. Longer ones take longer to compile than a step should.
 pub(super) const AUTOMATON_BYTES_MAX: usize = 512 << 10;
+/// Least bytes of a text that is worth being looked for: shorter ones are in too many lines.
+const INNER_BYTES_MIN: usize = 3;
 /// Most levels of groups in groups.
 const NEST_MAX: u32 = 100;
 
@@ -61,6 +63,16 @@ pub(super) fn parse(pattern: &str, ignore_case: bool) -> Result<Hir, Refused> {
 /// Returns true if an expression matches some texts alone, so that no automaton is needed.
 pub(super) fn is_literal(hir: &Hir) -> bool {
     hir.properties().look_set().is_empty() && Extractor::new().extract(hir).is_exact()
+}
+
+/// Returns the longest text that every match contains, as far as it can be seen at once.
+pub(super) fn inner(hir: &Hir) -> Option<&[u8]> {
+    let HirKind::Concat(parts) = hir.kind() else { return None };
+    let texts = parts.iter().filter_map(|part| match part.kind() {
+        HirKind::Literal(literal) => Some(&literal.0[..]),
+        _ => None,
+    });
+    texts.max_by_key(|text| text.len()).filter(|text| text.len() >= INNER_BYTES_MIN)
 }
 
 /// Takes newlines out of what an expression matches, and makes its anchors those of lines.
@@ -112,6 +124,19 @@ mod tests {
         assert!(
             why(&"(".repeat(200)).contains("nest") || why(&"(".repeat(200)).contains("unclosed")
         );
+    }
+
+    #[test]
+    fn the_longest_text_of_a_pattern_is_found() {
+        let inner = |pattern| {
+            let hir = parse(pattern, false).unwrap();
+            inner(&hir).map(|text| String::from_utf8(text.to_vec()).unwrap())
+        };
+        assert_eq!(inner("[A-Z]+Error(s?)[a-z]x").as_deref(), Some("Error"));
+        assert_eq!(inner("[a-z]+abc[0-9]longer"), Some("longer".to_owned()));
+        for without in ["ab[c-e]d", "(abc|def)", "[a-z](abc)*", "(?i)[x-z]abc"] {
+            assert_eq!(inner(without), None, "{without}");
+        }
     }
 
     #[test]
