@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use csd_kernels::{array_merge, count, encode, fingerprint, page_rank, vector_add, verify};
+use csd_kernels::{array_merge, count, encode, fingerprint, page_rank, search, vector_add, verify};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,6 +19,9 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(parameters.encode(), data);
     }
     if let Ok(parameters) = fingerprint::Parameters::parse(data) {
+        assert_eq!(parameters.encode(), data);
+    }
+    if let Ok(parameters) = search::Parameters::parse(data) {
         assert_eq!(parameters.encode(), data);
     }
     if let Ok(parameters) = encode::Parameters::parse(data) {

@@ -69,6 +69,7 @@
 //! - [`ended_commands`]: commands that are killed leave nothing running; [`silences`]: drives that
 //!   do not answer while they are measured
 //! - [`concurrent_writers`]: several writers of one name, and readers of what is removed
+//! - [`search`]: lines that are found and counted in the drives, compared with grep and wc
 //! - [`reconnect`]: runs whose connection to a drive is cut, by a proxy
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -138,6 +139,7 @@ mod run_places;
 mod scrub;
 mod scrub_deep;
 mod scrub_pauses;
+mod search;
 mod secrets;
 mod services;
 mod silences;

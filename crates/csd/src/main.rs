@@ -15,6 +15,7 @@
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
+//! - [`grep`] and [`wc`] search and count text, by [`over_text`]
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
 //!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
 //!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
@@ -42,6 +43,7 @@ mod escape;
 mod files;
 mod generate;
 mod get;
+mod grep;
 mod group_shares;
 mod kv;
 mod log;
@@ -52,6 +54,7 @@ mod namespace;
 mod object;
 mod os;
 mod output;
+mod over_text;
 mod pace;
 mod peers;
 mod program;
@@ -71,6 +74,7 @@ mod table;
 mod target;
 mod tunnel;
 mod units;
+mod wc;
 
 use std::process::ExitCode;
 
@@ -136,6 +140,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Import(options) => files::import(options, &context),
         Command::Cp(options) => files::cp(options, &context),
         Command::Mv(options) => files::mv(options, &context),
+        Command::Grep(options) => grep::grep(&options, &context),
+        Command::Wc(options) => wc::wc(&options, &context),
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
         Command::Scrub(options) => scrub::scrub(&options, &context),

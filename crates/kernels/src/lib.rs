@@ -23,6 +23,8 @@
 //! - [`verify`](mod@verify): the CRC-32C of every page
 //! - [`erasure`]: Reed-Solomon parity of pieces, and lost pieces from the others
 //! - [`encode`]: the parity of bytes that lie in rows of cells, by that code
+//! - [`search`]: the lines in which a regular expression matches
+//! - [`word_count`]: how many lines and words
 //! - [`fingerprint`]: sums over pieces of that code, which tell code words from others
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
@@ -39,10 +41,12 @@ mod numeric;
 pub mod page_rank;
 pub mod program;
 pub mod registry;
+pub mod search;
 pub mod summarize;
 mod value;
 pub mod vector_add;
 pub mod verify;
+pub mod word_count;
 
 pub use element::{ElementType, UnknownElementType};
 pub use numeric::{ElementParameters, Malformed, Misaligned, NotNumeric, Numeric};

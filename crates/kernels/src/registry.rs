@@ -2,11 +2,12 @@
 
 use crate::kernel::Kernel;
 use crate::{
-    array_merge, count, encode, fingerprint, key_range, page_rank, summarize, vector_add, verify,
+    array_merge, count, encode, fingerprint, key_range, page_rank, search, summarize, vector_add,
+    verify, word_count,
 };
 
 /// The kernels of every drive, by program identifier.
-pub static BUILTIN: [&dyn Kernel; 9] = [
+pub static BUILTIN: [&dyn Kernel; 11] = [
     &count::KERNEL,
     &vector_add::KERNEL,
     &array_merge::KERNEL,
@@ -16,6 +17,8 @@ pub static BUILTIN: [&dyn Kernel; 9] = [
     &key_range::KERNEL,
     &encode::KERNEL,
     &fingerprint::KERNEL,
+    &search::KERNEL,
+    &word_count::KERNEL,
 ];
 
 /// Returns the kernel with this program identifier.
@@ -36,8 +39,8 @@ mod tests {
 
     #[test]
     fn kernels_have_names_and_identifiers_of_their_own_in_order() {
-        // 9 is `combine`, which is no kernel.
-        for (program_id, kernel) in (1..=8).chain([10]).zip(BUILTIN) {
+        // 9 is `combine` and 11 `pages`, which are no kernels.
+        for (program_id, kernel) in (1..=8).chain([10, 12, 13]).zip(BUILTIN) {
             assert_eq!(kernel.program_id(), program_id, "{}", kernel.name());
             assert!(by_name(kernel.name()).is_some_and(|found| found.name() == kernel.name()));
             let found = by_program_id(kernel.program_id());

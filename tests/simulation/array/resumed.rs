@@ -19,7 +19,7 @@ use csd_store::source::Source;
 use super::history::CHUNK_BYTES;
 use super::host::read;
 use super::pace::{ask, begin, options_of, put_bytes};
-use super::{DRIVES, Lane, plan};
+use super::{Lane, plan};
 use crate::seeds;
 use crate::words::words;
 

@@ -8,6 +8,7 @@ mod count;
 mod crc;
 mod erasure;
 mod oracle;
+mod search;
 mod speed;
 mod triad;
 
@@ -38,6 +39,8 @@ enum Command {
         /// Only this version
         version: Option<String>,
     },
+    /// grep compared with ripgrep, on one core.
+    Grep(Rival),
     /// Print nanoseconds per element of array merge, for `tests/oracle/speed.py`.
     Merge {
         /// Number of elements of the longer input
@@ -70,12 +73,25 @@ struct Library {
     rounds: usize,
 }
 
+/// Another program, and the text that both search.
+#[derive(Args)]
+struct Rival {
+    /// The text
+    file: PathBuf,
+    /// Path of ripgrep
+    ripgrep: PathBuf,
+    /// Number of rounds
+    #[arg(default_value_t = 15)]
+    rounds: usize,
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Count(memory) => count::compare(memory.mib),
         Command::Speed(memory) => speed::compare(memory.mib),
         Command::Crc(library) => crc::compare(&library),
         Command::Erasure { library, version } => erasure::compare(&library, version.as_deref()),
+        Command::Grep(rival) => search::compare(&rival),
         Command::Merge { elements } => oracle::merge(elements),
         Command::Sparse { nodes, edges } => oracle::sparse(nodes, &std::fs::read(edges)?),
     }

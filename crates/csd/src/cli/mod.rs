@@ -22,6 +22,7 @@ pub(crate) mod program;
 pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod scrub;
+pub(crate) mod search;
 mod secret;
 pub(crate) mod tuning;
 pub(crate) mod tunnel;
@@ -178,6 +179,17 @@ Examples:
   csd mv climate/grid climate/grid-2025
   csd mv prices archive/                     becomes archive/prices")]
     Mv(files::Copy),
+    /// Print the lines of objects in which a regular expression matches, found in the drives
+    ///
+    /// Objects are bytes, and a line is what ends with a newline; any other byte may be in it, and
+    /// is printed as it is. So the lines are those of `grep -a` in the C locale, for patterns that
+    /// mean the same to both. A line may be longer than a chunk; one that goes over the end of a
+    /// chunk has at most 256 MiB.
+    ///
+    /// Exit codes: 0 if a line was printed or counted, 1 if there is none, 2 if something failed.
+    Grep(search::Grep),
+    /// Count the lines, words and bytes of objects, in the drives
+    Wc(search::Wc),
     /// Protect an object against the loss of drives, by an erasure code
     Protect(Protect),
     /// Remove objects
@@ -260,11 +272,12 @@ const MEANINGLESS: [(&[&str], &[&str]); 7] = [
 pub(crate) fn command() -> clap::Command {
     let whole = Cli::command();
     let globals: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
-    MEANINGLESS.iter().fold(whole, |whole, (path, options)| {
+    let whole = MEANINGLESS.iter().fold(whole, |whole, (path, options)| {
         let hidden = globals.iter().filter(|one| options.contains(&one.get_id().as_str()));
         let hidden: Vec<_> = hidden.map(|one| one.clone().hide(true)).collect();
         with(whole, path, &hidden)
-    })
+    });
+    with(whole, &["grep"], &search::globals_of_grep(&globals))
 }
 
 /// Adds options to the subcommand at the end of a path.
@@ -343,6 +356,8 @@ impl Command {
             Self::Import(_) => "import",
             Self::Cp(_) => "cp",
             Self::Mv(_) => "mv",
+            Self::Grep(_) => "grep",
+            Self::Wc(_) => "wc",
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
             Self::Scrub(_) => "scrub",

@@ -1,12 +1,10 @@
 //! Tests of the command line: accepted and refused arguments.
 
-use clap::CommandFactory;
-
 use super::*;
 
 #[test]
 fn the_declaration_is_consistent() {
-    Cli::command().debug_assert();
+    command().debug_assert();
 }
 
 #[test]
@@ -16,6 +14,25 @@ fn negative_numbers_and_global_options_parse() {
     let Command::Run(Run::Kernel(count)) = cli.command else { panic!("{:?}", cli.command) };
     let given = (count.kernel.name(), count.arguments.text("equal"), count.ways.on);
     assert_eq!(given, ("count", Some("-1"), crate::cli::ways::Who::Drives));
+}
+
+#[test]
+fn grep_has_the_letters_of_grep() {
+    let words = ["csd", "grep", "-vinqF", "-a", "a", "x", "y", "--verbose"];
+    let matches = command().try_get_matches_from(words).unwrap();
+    let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches).unwrap();
+    assert!(cli.quiet && cli.verbose);
+    let Command::Grep(grep) = cli.command else { panic!("{:?}", cli.command) };
+    let letters = [grep.invert_match, grep.ignore_case, grep.line_number, grep.fixed_strings];
+    assert_eq!((letters, grep.count), ([true; 4], false));
+    assert_eq!((&grep.pattern[..], grep.names.len()), ("a", 2));
+    let cli = <Cli as clap::FromArgMatches>::from_arg_matches(
+        &command().try_get_matches_from(["csd", "grep", "-v", "--", "-x", "y"]).unwrap(),
+    );
+    let cli = cli.unwrap();
+    let Command::Grep(grep) = cli.command else { panic!("{:?}", cli.command) };
+    assert!(grep.invert_match && !cli.verbose && grep.pattern == "-x");
+    assert!(command().try_get_matches_from(["csd", "grep", "a"]).is_err());
 }
 
 #[test]

@@ -72,6 +72,11 @@ impl Shared {
         self.mistrusts_heads.load(Ordering::Relaxed)
     }
 
+    /// Returns true if the run has ended early, because its consumer needs no more.
+    pub(super) fn is_enough(&self) -> bool {
+        self.gather.is_enough()
+    }
+
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -121,6 +126,9 @@ impl StepContext {
         }
         let (executions, bytes) = (u64::from(answer.is_some()), task.chunk_bytes(chunk));
         self.shared.gather.add(chunk, answer).await?;
+        if self.shared.is_enough() {
+            self.common.queue.stop();
+        }
         {
             let mut sums = self.shared.locked();
             sums.bytes += bytes;

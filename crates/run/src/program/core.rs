@@ -63,7 +63,8 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
     let mut watch = None;
     let mut renewing = Team::default();
-    if leads && shared.run_options.mode != Mode::Host {
+    let loads = shared.task.sandbox.built_in().is_none();
+    if leads && loads && shared.run_options.mode != Mode::Host {
         watch = Some(Watch::begin(&links, owner).await);
         renewing.add(owner.renew(Rc::clone(&links)));
     }

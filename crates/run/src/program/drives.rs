@@ -82,10 +82,14 @@ pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error
     let room_bytes = context.task().limits.room_bytes;
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
     Areas::new(memory, room_bytes).ok_or_else(|| {
+        let smaller = match context.task().sandbox.built_in() {
+            Some(_) => "",
+            None => "say a smaller --room, ",
+        };
         Error::InvalidJob(InvalidJob(format!(
             "drive {} has {memory} bytes of memory for programs, which is not {CONNECTIONS} times \
-             the {room_bytes} that an execution may write: say a smaller --room, start it with a \
-             larger --memory, or use --on host",
+             the {room_bytes} that an execution may write: {smaller}start it with a larger \
+             --memory, or use --on host",
             drive.name
         )))
     })
@@ -134,7 +138,7 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Don
     });
     let done = done.await;
     if let Some(drive) = context.common.links[member].connected() {
-        guest.unload(&drive).await;
+        guest.unload(&drive, context.task()).await;
     }
     done
 }
@@ -215,7 +219,7 @@ async fn execute(
     };
     let (sources, digests) = sources(context, drive.block.block_bytes(), taken, cut);
     let execution = Execution {
-        program: context.owner.pid,
+        program: task.sandbox.built_in().unwrap_or(context.owner.pid),
         output,
         sources,
         inline: cut.handed.clone(),
@@ -225,8 +229,13 @@ async fn execute(
         cores: 1,
     };
     let controls = Controls::default().with_counted(emits);
-    let controls = controls.with_memory_mib(limits.memory_mib.into());
-    let controls = controls.with_time_ms(limits.time_ms.into());
+    let controls = match task.sandbox.built_in() {
+        Some(_) => controls,
+        None => {
+            let controls = controls.with_memory_mib(limits.memory_mib.into());
+            controls.with_time_ms(limits.time_ms.into())
+        }
+    };
     for _ in 0..LOADS_MAX {
         // A drive that was restarted may have lost the lease of its memory, too.
         let prepare = async || match emits {

@@ -1,21 +1,27 @@
 //! [`Gather`]: folds the answers of chunks in the order of the chunks.
 //!
 //! Answers arrive in any order. If the program folds, they are folded from the first on, two at a
-//! time, the earlier one first. If not, outputs are concatenated and results added. Invariants: the
-//! order does not depend on which side computed an answer, or when; at most [`HELD_BYTES_MAX`]
-//! bytes are held.
+//! time, the earlier one first. If not, outputs are concatenated and results added. With a
+//! consumer, answers go to it, one at a time and in order. Invariants: the order does not depend on
+//! which side computed an answer, or when; at most [`HELD_BYTES_MAX`] bytes are held.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, Class, compute_fn, sleep};
 
 use super::task::Limits;
-use super::{Answer, Function, Task};
+use super::{Answer, Consumer, Function, Task};
 use crate::error::Error;
 
 /// Most bytes of answers in memory, both waiting and folded.
 pub const HELD_BYTES_MAX: usize = 1 << 30;
+
+/// Most bytes of answers that wait for a consumer which is busy.
+const AHEAD_BYTES_MAX: usize = 64 << 20;
+/// Time between two looks at a busy consumer.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Most bytes of output of a fold: as much as of any execution.
 const FOLD_BYTES_MAX: u32 = 256 << 20;
@@ -35,9 +41,19 @@ struct State {
     held: BTreeMap<u32, Option<Answer>>,
     /// Fold of all answers before `next`.
     folded: Option<Answer>,
-    /// True while a task folds.
+    /// True while a task folds, or hands an answer to the consumer.
     folding: bool,
+    /// True once the consumer needs no more.
+    enough: bool,
     bytes: usize,
+}
+
+/// The next thing to do.
+enum Next {
+    /// Fold these two answers.
+    Fold(Answer, Answer),
+    /// Hand this answer to the consumer.
+    Consume(Arc<dyn Consumer>, Answer),
 }
 
 impl Gather {
@@ -65,30 +81,49 @@ impl Gather {
                 return Err(Error::Program { why });
             }
         }
-        while let Some((before, after)) = self.two() {
-            let bytes = before.output.len() + after.output.len();
-            let folded = self.fold(&before, &after).await?;
+        while let Some(next) = self.next() {
+            let (bytes, folded) = match next {
+                Next::Fold(before, after) => {
+                    let bytes = before.output.len() + after.output.len();
+                    (bytes, Some(self.fold(&before, &after).await?))
+                }
+                Next::Consume(consumer, answer) => {
+                    let bytes = answer.output.len();
+                    // It may block.
+                    let taken = compute_fn(Class::Foreground, 0, move || consumer.take(answer));
+                    let taken = taken.await.map_err(|_| csd_store::Error::ComputeThread)?;
+                    self.state().enough |= taken.is_break();
+                    (bytes, None)
+                }
+            };
             let mut state = self.state();
-            state.bytes = state.bytes - bytes + folded.output.len();
-            (state.folded, state.folding) = (Some(folded), false);
+            state.bytes = state.bytes - bytes + folded.as_ref().map_or(0, |one| one.output.len());
+            (state.folded, state.folding) = (folded, false);
+        }
+        while self.is_ahead() {
+            sleep(LOOK).await;
         }
         Ok(())
     }
 
-    /// Returns the next two answers to fold, unless a task already folds or the next answer is
-    /// missing.
-    fn two(&self) -> Option<(Answer, Answer)> {
+    /// Returns the next thing to do, unless a task already does it or the next answer is missing.
+    fn next(&self) -> Option<Next> {
         let mut state = self.state();
-        while !state.folding {
+        while !state.folding && !state.enough {
             let next = state.next;
             let answer = state.held.remove(&next)?;
             state.next += 1;
+            if let Some(consumer) = &self.task.consumer {
+                let Some(answer) = answer else { continue };
+                state.folding = true;
+                return Some(Next::Consume(Arc::clone(consumer), answer));
+            }
             match (state.folded.take(), answer) {
                 (None, answer) => state.folded = answer,
                 (folded, None) => state.folded = folded,
                 (Some(folded), Some(answer)) if self.task.sandbox.folds() => {
                     state.folding = true;
-                    return Some((folded, answer));
+                    return Some(Next::Fold(folded, answer));
                 }
                 (Some(mut folded), Some(mut answer)) => {
                     folded.result = folded.result.wrapping_add(answer.result);
@@ -98,6 +133,18 @@ impl Gather {
             }
         }
         None
+    }
+
+    /// Returns true if the consumer is slower than the run, so that the run should wait for it. It
+    /// never waits for an answer that is missing.
+    fn is_ahead(&self) -> bool {
+        let state = self.state();
+        self.task.consumer.is_some() && state.folding && state.bytes > AHEAD_BYTES_MAX
+    }
+
+    /// Returns true once the consumer needs no more answers.
+    pub(super) fn is_enough(&self) -> bool {
+        self.state().enough
     }
 
     async fn fold(&self, before: &Answer, after: &Answer) -> Result<Answer, Error> {

@@ -1,8 +1,13 @@
 //! Tests with answers in any order, of a program whose fold shows the order.
 
+use std::cell::Cell;
+use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use csd_reactor::sim::{World, WorldConfig};
 use csd_store::catalogue::{Entry, ObjectId, State as EntryState};
 
 use super::*;
@@ -62,6 +67,10 @@ impl Concat for Vec<Buffer> {
 }
 
 fn gather(folds: bool) -> Gather {
+    Gather::new(&Arc::new(task(folds)))
+}
+
+fn task(folds: bool) -> Task {
     let entry = Entry {
         epoch: 1,
         shape: vec![5 * 4096],
@@ -69,8 +78,7 @@ fn gather(folds: bool) -> Gather {
         ..Entry::empty("x", ObjectId([0x81; 12]), EntryState::Sealed)
     };
     let sandbox = Arc::new(Brackets { folds });
-    let task = Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap();
-    Gather::new(&Arc::new(task))
+    Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap()
 }
 
 /// Returns the output of a future that does not wait.
@@ -99,6 +107,52 @@ fn the_order_of_folding_is_that_of_the_chunks() {
         assert_eq!((folded.result, &folded.output[..]), (134, &b"(((0 1) 3) 4)"[..]));
         let joined = in_order(&gather(false), order);
         assert_eq!((joined.result, &joined.output[..]), (8, &b"0134"[..]));
+    }
+}
+
+/// Consumer that keeps results, and has enough after some.
+struct Kept {
+    results: Mutex<Vec<u64>>,
+    most: usize,
+}
+
+impl Consumer for Kept {
+    fn take(&self, answer: Answer) -> ControlFlow<()> {
+        let mut results = self.results.lock().unwrap();
+        results.push(answer.result);
+        if results.len() == self.most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Returns the results that a consumer was given which wants this many, and whether it has enough.
+fn consumed(order: [u32; 5], most: usize) -> (Vec<u64>, bool) {
+    let kept = Arc::new(Kept { results: Mutex::default(), most });
+    let (consumer, world) = (Arc::<Kept>::clone(&kept), World::new(1, WorldConfig::default()));
+    let machine = world.machine("host", Ipv4Addr::LOCALHOST, 1);
+    let ended = Rc::new(Cell::new(None));
+    let enough = Rc::clone(&ended);
+    world.start(machine, move |_| {
+        let task = task(false).with_consumer(Arc::<Kept>::clone(&consumer));
+        let (gather, enough) = (Gather::new(&Arc::new(task)), Rc::clone(&enough));
+        async move {
+            for chunk in order {
+                let answer = Answer { result: chunk.into(), output: vec![0; 9] };
+                gather.add(chunk, (chunk != 2).then_some(answer)).await.unwrap();
+            }
+            assert_eq!(gather.take(), None);
+            enough.set(Some(gather.is_enough()));
+        }
+    });
+    world.run_until(|_| ended.get().is_some(), Duration::from_secs(1)).unwrap();
+    let results = kept.results.lock().unwrap().clone();
+    (results, ended.get().unwrap())
+}
+
+#[test]
+fn a_consumer_takes_answers_in_order_until_it_has_enough() {
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]] {
+        assert_eq!(consumed(order, 9), (vec![0, 1, 3, 4], false));
+        assert_eq!(consumed(order, 2), (vec![0, 1], true));
     }
 }
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use csd_initiator::ProgramSlot;
-use csd_nvme::compute::ProgramState;
+use csd_nvme::compute::{DEVICE_DEFINED, ProgramDescriptor, ProgramState};
 use csd_nvme::program::{DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST};
 use csd_nvme::status::Status;
 use csd_reactor::Semaphore;
@@ -52,8 +52,13 @@ impl Guest {
             return Ok(index);
         }
         prepare().await?;
-        self.owner.claim(drive).await;
-        let index = self.load(drive, task).await?;
+        let index = match task.sandbox.built_in() {
+            Some(pid) => built_in(drive, task, pid).await?,
+            None => {
+                self.owner.claim(drive).await;
+                self.load(drive, task).await?
+            }
+        };
         self.loaded.set(Some((renewals, index)));
         Ok(index)
     }
@@ -63,8 +68,11 @@ impl Guest {
         self.loaded.set(None);
     }
 
-    /// Unloads it from the drive, if the drive can be reached.
-    pub(super) async fn unload(&self, drive: &Drive) {
+    /// Unloads it from the drive, if the drive can be reached and it was loaded.
+    pub(super) async fn unload(&self, drive: &Drive, task: &Task) {
+        if task.sandbox.built_in().is_some() {
+            return;
+        }
         if let Some((_, index)) = self.loaded.take() {
             let _lost = drive.compute.activate(index, false).await;
             if drive.compute.unload(index).await.is_err() {
@@ -117,6 +125,23 @@ impl Guest {
         let why = format!("drive {} has no free program index: unload a program", drive.name);
         Err(Error::Program { why })
     }
+}
+
+/// Returns the index of a program that is built into the drive.
+async fn built_in(drive: &Drive, task: &Task, pid: u64) -> Result<u16, Error> {
+    let programs = drive.compute.programs().await;
+    let programs = programs.map_err(|error| Error::command(drive, error))?;
+    let is_it = |program: &ProgramDescriptor| {
+        program.pid() == pid && ProgramState(program.state()).occupied() == DEVICE_DEFINED
+    };
+    let index = programs.iter().position(is_it).and_then(|index| u16::try_from(index).ok());
+    index.ok_or_else(|| {
+        Error::InvalidJob(InvalidJob(format!(
+            "drive {} has no program {}: use --on host, or a drive of this version",
+            drive.name,
+            task.sandbox.type_name()
+        )))
+    })
 }
 
 fn denied(drive: &Drive) -> Error {

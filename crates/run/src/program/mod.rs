@@ -2,13 +2,14 @@
 //!
 //! Each chunk is one execution, so its answer does not depend on the place or on concurrent work.
 //! Answers are folded in the order of the chunks, by the program's own function on the host, or
-//! else concatenated. Contains no engine: the caller supplies a [`Sandbox`]. Invariants: exactly
+//! else concatenated; or a [`Consumer`] takes each when its turn has come. Contains no engine: the
+//! caller supplies a [`Sandbox`]. Invariants: exactly
 //! one execution sees each record of the objects, and sees it whole; every mode gives the same
 //! bytes.
 //!
 //! Modules: `task` checks program and objects, `lines` keeps lines whole, `drives` and `host` run
 //! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
-//! folds, `context` is the state of a run, `core` runs a core.
+//! folds, `native` is a built-in kernel, `context` is the state of a run, `core` runs a core.
 
 mod context;
 mod core;
@@ -17,9 +18,11 @@ mod gather;
 mod guest;
 mod host;
 mod lines;
+mod native;
 mod owner;
 mod task;
 
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -33,6 +36,7 @@ use crate::error::Error;
 use crate::{Failed, Mode, Share, cores};
 
 pub use gather::HELD_BYTES_MAX;
+pub use native::Native;
 pub use task::{LINE_BYTES_MAX, Limits, Records, Task};
 
 /// Answer of an execution, or of several that were folded.
@@ -58,6 +62,11 @@ pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Answer, String>> + 'a>
 
 /// A program and its engine on this host; drives get the same module, parameters and limits.
 pub trait Sandbox: Send + Sync {
+    /// Returns the identifier of the program, if it is built into drives: then they are sent no
+    /// bytes of it, and apply their own limits.
+    fn built_in(&self) -> Option<u64> {
+        None
+    }
     /// Returns the name of the program's type, as drives list it.
     fn type_name(&self) -> &str;
     /// Returns the program's bytes, for drives.
@@ -76,6 +85,13 @@ pub trait Sandbox: Send + Sync {
         parameters: &[u8],
         limits: Limits,
     ) -> Running<'_>;
+}
+
+/// Takes the answers of chunks, in the order of the chunks.
+pub trait Consumer: Send + Sync {
+    /// Takes the next answer; one call at a time. It may block: it is called on a compute thread.
+    /// `Break` ends the run, which needs no further answers.
+    fn take(&self, answer: Answer) -> ControlFlow<()>;
 }
 
 /// Options of a run.
@@ -157,7 +173,9 @@ pub fn run(
     if let Some(partial) = shared.ledger().partial("chunk", sums.bytes, task.bytes()) {
         return Err(Failed::Partial(partial));
     }
-    assert_eq!(sums.bytes, task.bytes(), "every chunk is worked on exactly once");
+    if !shared.is_enough() {
+        assert_eq!(sums.bytes, task.bytes(), "every chunk is worked on exactly once");
+    }
     Ok(Outcome {
         mode: run_options.mode,
         cores,

@@ -11,7 +11,7 @@ use csd_nvme::vendor::execute::STREAMS_MAX;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Layout, Run};
 
-use super::Sandbox;
+use super::{Consumer, Sandbox};
 use crate::InvalidJob;
 use crate::job::side_by_side;
 
@@ -47,6 +47,8 @@ pub struct Task {
     pub(super) sandbox: Arc<dyn Sandbox>,
     pub(super) parameters: Vec<u8>,
     pub(super) limits: Limits,
+    /// Takes the answers.
+    pub(super) consumer: Option<Arc<dyn Consumer>>,
 }
 
 impl Task {
@@ -90,7 +92,14 @@ impl Task {
         let unit = u32::try_from(UNIT_BYTES).expect("4");
         let room_bytes = room_bytes.unwrap_or(usual).next_multiple_of(unit);
         let limits = Limits { time_ms, memory_mib, room_bytes };
-        Ok(Self { layout: first.layout(), inputs, records, sandbox, parameters, limits })
+        let (layout, consumer) = (first.layout(), None);
+        Ok(Self { layout, inputs, records, sandbox, parameters, limits, consumer })
+    }
+
+    /// Makes the answers go to a consumer, chunk by chunk, and not into the outcome.
+    #[must_use]
+    pub fn with_consumer(self, consumer: Arc<dyn Consumer>) -> Self {
+        Self { consumer: Some(consumer), ..self }
     }
 
     /// Returns the kind of records.
