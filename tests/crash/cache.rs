@@ -10,6 +10,8 @@ use crate::Numbers;
 pub(crate) const SECTOR_BYTES: usize = 512;
 /// First bytes of a kv segment in use.
 pub(crate) const SEGMENT_MAGIC: &[u8] = b"CSEG";
+/// Place of the shard in a segment's header; all bits are set in that of a free segment.
+const SHARD: std::ops::Range<usize> = 32..36;
 /// The disk writes some sectors back by itself, at one write of this many.
 const WRITE_BACK_IN: u64 = 32;
 
@@ -33,7 +35,8 @@ pub(crate) struct Landed {
     pub(crate) early: u64,
     /// Cuts in which some landed and some were lost.
     pub(crate) torn_cuts: u64,
-    /// Segment headers overwritten with zeros: segments that were cleaned.
+    /// Segment headers replaced by one that says that its segment is free, or by zeros: segments
+    /// that were cleaned.
     pub(crate) segments_freed: u64,
 }
 
@@ -167,7 +170,7 @@ impl Cache {
             let count = (SECTOR_BYTES - within).min(bytes.len() - done);
             let mut whole = [0; SECTOR_BYTES];
             whole.copy_from_slice(&self.content(sector * SECTOR_BYTES as u64, SECTOR_BYTES));
-            let freed = within == 0 && whole.starts_with(SEGMENT_MAGIC) && bytes[done] == 0;
+            let freed = within == 0 && is_in_use(&whole) && !is_in_use(&bytes[done..]);
             self.landed.segments_freed += u64::from(freed);
             whole[within..within + count].copy_from_slice(&bytes[done..done + count]);
             done += count;
@@ -236,4 +239,9 @@ impl Cache {
             }
         }
     }
+}
+
+/// Returns true for the first bytes of a segment that has records.
+fn is_in_use(header: &[u8]) -> bool {
+    header.starts_with(SEGMENT_MAGIC) && header.get(SHARD) != Some(&[0xFF; 4])
 }

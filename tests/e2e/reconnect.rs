@@ -1,6 +1,7 @@
-//! Runs whose connection to a drive is cut in the middle. If the drive comes back, even after a
-//! restart, the run only takes longer; if not, the run ends and reports the missing part.
+//! Runs, puts and gets whose connection to a drive is cut in the middle. If the drive comes back,
+//! even after a restart, they only take longer; if not, a run ends and reports the missing part.
 
+use std::io::Write;
 use std::process::Stdio;
 
 use csd_initiator::Kv;
@@ -9,10 +10,10 @@ use csd_reactor::Buffer;
 use csd_tests::proxy::Door;
 use serde_json::Value;
 
-use crate::support::data::numbers;
+use crate::support::data::{numbers, small_i32};
 use crate::support::direct::on_objects;
 use crate::support::harness::{Array, Done, finish, wait_until};
-use crate::support::proxied::{EXECUTE, ProxiedArray, RETRIEVE};
+use crate::support::proxied::{EXECUTE, ProxiedArray, RETRIEVE, STORE};
 
 /// Memory Write.
 const MEMORY_WRITE: (u32, u8) = (4, 0x05);
@@ -177,4 +178,36 @@ fn take_memory(array: &Array) -> bool {
         objects.store(&key, vec![Buffer::from_slice(&value)], 0).await.unwrap();
         before.as_deref() == Some(&value[..])
     })
+}
+
+/// Half of the object is stored when the drive dies, and the other half follows once it is back.
+#[test]
+fn a_put_goes_on_once_its_drive_was_started_again() {
+    let array = Array::up_on_files(2, "256M");
+    let (bytes, _) = small_i32(65, 2_000_000);
+    let mut put = array.spawn(&["put", "-", "x"], Stdio::piped());
+    let mut input = put.child.stdin.take().unwrap();
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    input.write_all(first).unwrap();
+    wait_until("the put has begun", || array.csd(&["ls", "--all"]).text().contains('x'));
+    array.kill(1);
+    array.csd(&["array", "up"]).expect(0, &[]);
+    input.write_all(rest).unwrap();
+    drop(input);
+    finish(put).expect(0, &[]);
+    assert!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout == bytes);
+}
+
+#[test]
+fn puts_and_gets_send_again_what_a_cut_connection_had_not_acknowledged() {
+    let proxied = ProxiedArray::new(Array::up(2, "1G"));
+    let (bytes, _) = small_i32(66, 5_000_000);
+    proxied.array.file("x", &bytes);
+    proxied.proxy.cut(STORE, &[6, 9], Door::Open);
+    proxied.csd("put x").expect(0, &[]);
+    assert_eq!(proxied.proxy.cuts(), 2);
+    proxied.proxy.cut(RETRIEVE, &[6, 9], Door::Open);
+    proxied.csd("get x back").expect(0, &[]);
+    assert_eq!(proxied.proxy.cuts(), 2);
+    assert!(std::fs::read(proxied.array.path("back")).unwrap() == bytes);
 }

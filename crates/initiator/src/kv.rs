@@ -66,8 +66,8 @@ impl Kv {
         self.store_kept(key, &mut value, options).await
     }
 
-    /// Does the same as [`Self::store`]. If the connection is lost before an answer comes, the value
-    /// is in `value` again, for another connection.
+    /// Does the same as [`Self::store`]. If the connection is lost before an answer comes, the
+    /// value is in `value` again, for another connection.
     ///
     /// # Errors
     /// As [`Self::store`].

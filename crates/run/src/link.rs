@@ -7,23 +7,24 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use csd_store::array::{self, Array, Drive, DriveIndex, Persistence};
+use csd_store::array::{Array, Drive, DriveIndex};
+use csd_store::link::{self, Persistence};
 
-pub(crate) use csd_store::array::TRIES;
+pub(crate) use csd_store::link::TRIES;
 
 use crate::error::Error;
 
 /// A drive of a run, as one core sees it.
 pub(crate) struct Link {
-    link: array::Link,
+    link: link::Link,
     /// Number of the connection on which the drive's memory was prepared for the step.
     prepared: Cell<Option<u32>>,
 }
 
 impl Deref for Link {
-    type Target = array::Link;
+    type Target = link::Link;
 
-    fn deref(&self) -> &array::Link {
+    fn deref(&self) -> &link::Link {
         &self.link
     }
 }
@@ -40,7 +41,7 @@ impl Link {
         may_be_down: bool,
     ) -> Result<Vec<Self>, Error> {
         let link = |&index: &DriveIndex| {
-            let link = array::Link::new(array, index, Persistence::brief())?;
+            let link = link::Link::new(array, index, Persistence::brief())?;
             if !may_be_down {
                 link.up()?;
             }

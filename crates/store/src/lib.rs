@@ -8,6 +8,7 @@
 //!
 //! Modules, from the drives to objects:
 //! - [`mod@array`]: the array file, and connections to all its drives
+//! - [`link`]: a drive that is connected to again when its connection is lost
 //! - [`source`]: input of put: raw bytes, CSV columns, `.npy` arrays
 //! - [`layout`]: placement of chunks on drives
 //! - [`extent`], [`extent_ranges`]: space for chunks on block namespaces
@@ -30,6 +31,7 @@ pub mod fault;
 mod guarded;
 pub mod in_place;
 pub mod layout;
+pub mod link;
 mod mend_unit;
 pub mod object;
 pub mod objects;
@@ -41,6 +43,7 @@ pub mod repair;
 pub mod room;
 pub mod scrub;
 pub mod source;
+mod steady;
 mod sweep;
 pub mod unwritten;
 

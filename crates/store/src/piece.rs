@@ -5,11 +5,12 @@ use csd_nvme::vendor::execute::chunk_key;
 use csd_nvme::vendor::location::{Location, LocationKind};
 use csd_reactor::Buffer;
 
-use crate::array::{BLOCK_NSID, Drive, Link, OBJECTS_NSID};
+use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, ObjectId, Placement};
 use crate::error::Error;
 use crate::extent_ranges::byte_ranges;
 use crate::layout::Layout;
+use crate::link::Link;
 
 /// Location of a piece on its drive, as the store computes it: before it knows the drive's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,9 @@ pub(crate) const EXECUTE: (u32, u8) = (5, 0x01);
 /// Retrieve of the objects' namespace.
 pub(crate) const RETRIEVE: (u32, u8) = (3, 0x02);
 
+/// Store of the objects' namespace.
+pub(crate) const STORE: (u32, u8) = (3, 0x01);
+
 /// Array of two drives, and a proxy in front of the second one.
 pub(crate) struct ProxiedArray {
     pub(crate) array: Array,

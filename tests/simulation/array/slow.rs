@@ -31,9 +31,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const WITHIN_S: u64 = 25;
 /// Longest silence beyond it, s.
 const BEYOND_S: u64 = 60;
-/// Timeouts after which a read that cannot succeed has ended: a connection, a command on it, and
-/// the same once more.
-const ENDS_AFTER: u32 = 6;
+/// Timeouts after which a read that cannot succeed has ended: to connect and to look the name up;
+/// then a command, another connection and a command on that, for as many drives, one after another,
+/// as leave too few.
+const ENDS_AFTER: u32 = 2 + 3 * 3;
 
 /// Numbers of silences and reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

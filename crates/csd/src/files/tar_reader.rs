@@ -199,7 +199,10 @@ mod tests {
         tar
     }
 
-    fn members(tar: &[u8]) -> io::Result<Vec<(String, Vec<u8>, Option<String>)>> {
+    /// Path, bytes and comment of a member.
+    type Member = (String, Vec<u8>, Option<String>);
+
+    fn members(tar: &[u8]) -> io::Result<Vec<Member>> {
         let (mut reader, mut all) = (TarReader::new(tar), Vec::new());
         while let Some(member) = reader.next()? {
             let mut bytes = Vec::new();

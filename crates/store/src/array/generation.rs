@@ -76,7 +76,7 @@ impl Array {
     }
 
     /// Returns the drives that were up at the beginning and are not now.
-    pub(super) fn lost(&self) -> Vec<DriveIndex> {
+    pub(crate) fn lost(&self) -> Vec<DriveIndex> {
         let is_up = |slot: &DriveSlot| match &slot.link {
             Ok(drive) => drive.controller.closed().is_none(),
             Err(_) => false,

@@ -2,8 +2,8 @@
 //!
 //! Connects to all drives at once and stays usable while a quorum answers. Does not retry a drive
 //! that is down, and hides none: every error names the drive. Invariants: a drive keeps its index,
-//! its place in the array file, whether it is up or down; a connection is one life of its drive, and
-//! votes are decided anew with every set of connections (`generation`).
+//! its place in the array file, whether it is up or down; a connection is one life of its drive;
+//! votes are decided again with every set of connections (`generation`).
 
 mod array_folder;
 mod damage;
@@ -13,13 +13,11 @@ mod drive_record;
 mod error;
 mod file;
 mod generation;
-mod link;
 pub(crate) mod membership;
 mod quorum;
 mod record;
 mod redial;
 mod slot;
-mod steady;
 mod vote;
 mod writers;
 
@@ -41,14 +39,11 @@ pub use drive_index::{DRIVES_MAX, DriveIndex};
 pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
-pub(crate) use link::Links;
-pub use link::{Link, Persistence, TRIES};
 pub use quorum::Quorum;
 pub use record::{Lives, Roster};
 pub(crate) use redial::Redial;
 pub use slot::DriveSlot;
 pub(crate) use slot::drive as drive_of;
-pub(crate) use steady::steadily;
 pub use writers::Writers;
 
 pub use csd_nvme::vendor::{

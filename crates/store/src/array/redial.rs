@@ -11,8 +11,8 @@ use super::{Drive, DriveIndex, Plan};
 
 /// Addresses of an array's drives, and how they are connected to.
 pub(crate) struct Redial {
-    pub(super) plan: Plan,
-    pub(super) options: Options,
+    pub(crate) plan: Plan,
+    pub(crate) options: Options,
 }
 
 impl Redial {

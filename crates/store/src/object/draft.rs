@@ -5,9 +5,10 @@
 use csd_reactor::random_bytes;
 
 use super::{Error, check_name, remove};
-use crate::array::{Array, DriveIndex, steadily};
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection, State};
 use crate::error::{DriveError, NameError};
+use crate::steady::steadily;
 
 /// Properties of an object that are known before its first byte.
 #[derive(Clone, Debug)]

@@ -18,9 +18,10 @@ use super::in_drives::InDrives;
 use super::new_page_lists::{self, UnlistedPieces};
 use super::pages::Lists;
 use super::{Error, check_owner};
-use crate::array::{Array, DriveIndex, Link, Persistence};
+use crate::array::{Array, DriveIndex};
 use crate::catalogue::Entry;
 use crate::layout;
+use crate::link::{Link, Persistence};
 
 /// Bytes of stripes that are encoded at once, unless one stripe is longer.
 const AHEAD_BYTES: usize = 64 << 20;

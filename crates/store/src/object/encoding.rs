@@ -10,9 +10,10 @@ use csd_reactor::Buffer;
 
 use super::Error;
 use super::pages::{Listed, Lists};
-use crate::array::{Array, Drive, DriveSlot, Link};
+use crate::array::{Array, Drive, DriveSlot};
 use crate::catalogue::{Entry, Placement};
 use crate::layout::Stripes;
+use crate::link::Link;
 use crate::pace::Pace;
 use crate::piece::Spot;
 use crate::room::{self, Left};

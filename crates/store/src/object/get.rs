@@ -16,10 +16,11 @@ use super::after_move;
 use super::chunk::{not_stored, read_chunk, read_front};
 use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW};
-use crate::array::{Array, Links, Persistence};
+use crate::array::Array;
 use crate::catalogue::Entry;
 use crate::error::ProtectionError;
 use crate::layout::Layout;
+use crate::link::{Links, Persistence};
 use crate::source::npy_header;
 
 /// Destination of an object's bytes.

@@ -13,9 +13,9 @@ use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{List, list_key};
 use csd_reactor::{Buffer, Class, compute_fn, spawn};
 
-use crate::array::Link;
 use crate::catalogue::ObjectId;
 use crate::error::Error;
+use crate::link::Link;
 use crate::pages::LIST_BYTES;
 use crate::piece::Spot;
 use crate::room;

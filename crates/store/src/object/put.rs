@@ -15,11 +15,12 @@ use super::flow::Flow;
 use super::naming::Naming;
 use super::writer::Writer;
 use super::{Error, Progress, parity};
-use crate::array::{Array, steadily};
+use crate::array::Array;
 use crate::catalogue::{Entry, On};
 use crate::layout::{self, Parts, Scheme};
 use crate::room;
 use crate::source::Source;
+use crate::steady::steadily;
 
 /// Most chunks whose digests an entry holds, so that it stays far below the largest value.
 const SUMS_MAX: usize = 1 << 20;

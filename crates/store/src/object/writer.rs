@@ -1,12 +1,13 @@
 //! [`Writer`]: sends the chunks of a put to their drives, and the parity of its stripes.
 //!
-//! At most [`WINDOW`] pieces of a drive are in flight. A drive whose connection is lost is connected
-//! to again, and sent what it has not acknowledged ([`Link`]); blocks only if it was not started
-//! meanwhile, because it may have lost what it had not made durable. A put whose name another writer has taken
-//! notices this with its next piece after [`CHECK_INTERVAL`]. If a drive is lost while a protected
-//! object is put, its pieces are noted as missing, and the put goes on; the caller checks that
-//! enough others are durable. The pages of pieces get checksums, in lists that follow their pieces
-//! ([`super::pages`]). Invariant: a piece that is not noted was acknowledged.
+//! At most [`WINDOW`] pieces of a drive are in flight. A drive whose connection is lost is
+//! connected to again, and sent what it has not acknowledged ([`Link`]); blocks only if it was not
+//! started meanwhile, because it may have lost what it had not made durable. A put whose name
+//! another writer has taken notices this with its next piece after [`CHECK_INTERVAL`]. If a drive
+//! is lost while a protected object is put, its pieces are noted as missing, and the put goes on;
+//! the caller checks that enough others are durable. The pages of pieces get checksums, in lists
+//! that follow their pieces ([`super::pages`]). Invariant: a piece that is not noted was
+//! acknowledged.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,14 +17,16 @@ use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn
 use super::encoding::{Number, Piece};
 use super::pages::{Listed, Lists};
 use super::{CHECK_INTERVAL, Error, WINDOW, check_owner};
-use crate::array::{Array, Link, Persistence, steadily};
+use crate::array::Array;
 use crate::catalogue::{self, Entry, Placement};
 use crate::error::DriveError;
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Dealer};
+use crate::link::{Link, Persistence};
 use crate::pace::Pace;
 use crate::piece::Spot;
 use crate::room;
+use crate::steady::steadily;
 
 /// Sends pieces to the drives.
 pub(super) struct Writer<'a> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use csd_reactor::{Instant, now, sleep};
 
-use super::{Array, Error as ArrayError};
+use crate::array::{Array, Error as ArrayError};
 use crate::error::Error;
 
 /// Pause before lost connections are replaced; each further one is three times as long.
@@ -28,7 +28,7 @@ pub(crate) async fn steadily<T>(
             done => return done,
         };
         let since = *since.get_or_insert_with(now);
-        if since.elapsed() >= array.redial.options.command_timeout {
+        if since.elapsed() >= array.redial().options.command_timeout {
             return Err(error);
         }
         sleep(pause).await;

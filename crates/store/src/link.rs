@@ -13,7 +13,7 @@ use std::time::Duration;
 use csd_initiator::Options;
 use csd_reactor::{Semaphore, now, sleep};
 
-use super::{Array, Drive, DriveIndex, DriveSlot, Error, Plan};
+use crate::array::{Array, Drive, DriveIndex, DriveSlot, Error, Plan};
 
 /// Number of losses of [`Persistence::brief`], and of its attempts for each.
 pub const TRIES: u32 = 3;
@@ -80,9 +80,10 @@ impl Link {
             Err(_) if array.slot(index).is_some() => None,
             drive => Some(drive?),
         };
+        let redial = array.redial();
         Ok(Self {
-            plan: array.redial.plan.clone(),
-            options: array.redial.options.clone(),
+            plan: redial.plan.clone(),
+            options: redial.options.clone(),
             slot: array.slots()[index].clone(),
             index,
             persistence,
