@@ -9,7 +9,7 @@ use std::time::Duration;
 use csd_client::{load_secrets, machine_nqn};
 use csd_initiator::Secrets;
 use csd_store::Options;
-use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
+use csd_store::array::{Array, DEFAULT_PATH, Plan};
 
 use crate::array::lock::Writers;
 use crate::cli::parse_nqn;
@@ -130,7 +130,7 @@ impl Context {
 
     /// Loads the array file and returns the addresses of its drives.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
-        Ok(Plan::new(&ArrayFile::load(&self.array)?))
+        Ok(Plan::load(&self.array)?)
     }
 
     /// Does [`Self::with_array`] for a command that writes names: no drive can be added meanwhile.

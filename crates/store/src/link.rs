@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_initiator::Options;
 use csd_reactor::{Semaphore, now, sleep};
 
-use crate::array::{Array, Drive, DriveIndex, DriveSlot, Error, Plan};
+use crate::array::{Array, Drive, DriveIndex, DriveSlot, Error, Redial};
 
 /// Number of losses of [`Persistence::brief`], and of its attempts for each.
 pub const TRIES: u32 = 3;
@@ -56,8 +55,7 @@ impl Persistence {
 
 /// A drive, as one core sees it.
 pub struct Link {
-    plan: Plan,
-    options: Options,
+    redial: Rc<Redial>,
     slot: DriveSlot,
     index: DriveIndex,
     persistence: Persistence,
@@ -80,10 +78,8 @@ impl Link {
             Err(_) if array.slot(index).is_some() => None,
             drive => Some(drive?),
         };
-        let redial = array.redial();
         Ok(Self {
-            plan: redial.plan.clone(),
-            options: redial.options.clone(),
+            redial: array.redial(),
             slot: array.slots()[index].clone(),
             index,
             persistence,
@@ -176,20 +172,20 @@ impl Link {
             return false;
         };
         self.crossed.set(self.crossed_bytes());
-        self.drive.replace(Some(Rc::new(drive)));
+        self.drive.replace(Some(drive));
         self.renewals.set(renewals + 1);
         true
     }
 
     /// Connects to the drive once more, if it comes back as it was.
-    async fn connect(&self) -> Option<Drive> {
+    async fn connect(&self) -> Option<Rc<Drive>> {
         let Persistence { tries, within, in_one_life, .. } = self.persistence;
-        let (since, within) = (now(), within.unwrap_or(self.options.command_timeout));
+        let (since, within) = (now(), within.unwrap_or(self.redial.options.command_timeout));
         let (former, mut pause) = (self.connected()?, PAUSE);
         for _ in 0..tries {
             sleep(pause).await;
             pause = (pause * 3).min(PAUSE_MAX);
-            if let Ok(drive) = self.plan.connect(self.index, &self.options).await {
+            if let Ok(drive) = self.redial.connect_soon(self.index).await {
                 let is_same = former.nguid == drive.nguid;
                 return (is_same && (!in_one_life || former.life == drive.life)).then_some(drive);
             }

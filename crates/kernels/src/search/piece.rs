@@ -45,7 +45,7 @@ impl<'a> Piece<'a> {
     /// not selected, and the bytes after the last newline; `None` if the piece has no newline.
     ///
     /// # Errors
-    /// `each`'s, or [`Unreadable`] if the answer has another form.
+    /// `each`'s, or `Unreadable` if the answer has another form.
     pub fn runs<E: From<Unreadable>>(
         &self,
         mut each: impl FnMut(Run<'a>) -> Result<(), E>,

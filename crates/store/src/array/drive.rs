@@ -2,7 +2,7 @@
 
 use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options};
 
-use super::{BLOCK_NSID, COMPUTE_NSID, DriveIndex, OBJECTS_NSID, PlannedDrive};
+use super::{BLOCK_NSID, COMPUTE_NSID, DriveIndex, OBJECTS_NSID};
 
 /// Attempts to connect to a drive that ends the connection.
 const ATTEMPTS: usize = 3;
@@ -30,6 +30,14 @@ pub struct Drive {
     pub nguid: [u8; 16],
     /// Number of the drive's life: another one after each start.
     pub life: u64,
+}
+
+/// A drive as the array file lists it.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedDrive {
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) address: Result<Address, String>,
 }
 
 impl Drive {

@@ -14,6 +14,7 @@ mod error;
 mod file;
 mod generation;
 pub(crate) mod membership;
+mod plan;
 mod quorum;
 mod record;
 mod redial;
@@ -26,10 +27,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_initiator::{Address, Options};
+use csd_initiator::Options;
 use csd_reactor::{Class, Semaphore, spawn};
 
-use drive::{open, reason};
+use drive::{PlannedDrive, open};
 use generation::Generation;
 
 pub use array_folder::{ArrayFolder, DEFAULT_FOLDER};
@@ -39,6 +40,7 @@ pub use drive_index::{DRIVES_MAX, DriveIndex};
 pub use drive_record::{DriveOptions, DriveRecord, IN_MEMORY, Words};
 pub use error::Error;
 pub use file::{ArrayFile, DEFAULT_PATH, FileError, OsRecord, SCHEMA};
+pub use plan::Plan;
 pub use quorum::Quorum;
 pub use record::{Lives, Roster};
 pub(crate) use redial::Redial;
@@ -49,21 +51,6 @@ pub use writers::Writers;
 pub use csd_nvme::vendor::{
     NSID_BLOCK as BLOCK_NSID, NSID_COMPUTE as COMPUTE_NSID, NSID_OBJECTS as OBJECTS_NSID,
 };
-
-/// The drives of an array file, with their addresses resolved.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// By place; `None` where a drive has been removed.
-    drives: Vec<Option<PlannedDrive>>,
-    uuid: [u8; 16],
-}
-
-#[derive(Clone, Debug)]
-struct PlannedDrive {
-    name: String,
-    url: String,
-    address: Result<Address, String>,
-}
 
 /// Drives used together.
 pub struct Array {
@@ -98,41 +85,6 @@ pub const GUARDED: Guards = Guards { fence: true, slots: true, digests: true };
 /// Time that a writer of a name waits for another writer that has begun to change it, before it
 /// takes that writer for interrupted.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-impl Plan {
-    /// Resolves the addresses of an array file. May query a name server, so it is called before any
-    /// core starts. A drive whose address cannot be resolved counts as down.
-    #[must_use]
-    pub fn new(file: &ArrayFile) -> Self {
-        let mut drives = vec![None; file.places()];
-        for (index, record) in file.drives.iter().enumerate() {
-            drives[file.place(index)] = Some(PlannedDrive {
-                name: record.name.clone(),
-                url: record.url.clone(),
-                address: record.url.parse().map_err(reason),
-            });
-        }
-        let mut uuid = [0; 16];
-        for (byte, digits) in uuid.iter_mut().zip(file.uuid.as_bytes().chunks(2)) {
-            let digits = str::from_utf8(digits).unwrap_or("");
-            *byte = u8::from_str_radix(digits, 16).unwrap_or(0);
-        }
-        Self { drives, uuid }
-    }
-
-    /// Connects to one drive.
-    ///
-    /// # Errors
-    /// The reason why it is down.
-    pub async fn connect(&self, index: DriveIndex, options: &Options) -> Result<Drive, String> {
-        open(index, self.drive(index)?, options).await
-    }
-
-    fn drive(&self, index: DriveIndex) -> Result<&PlannedDrive, String> {
-        let planned = self.drives.get(usize::from(index)).and_then(Option::as_ref);
-        planned.ok_or_else(|| "the array file does not list it".to_owned())
-    }
-}
 
 impl Array {
     /// Connects to all drives at once, and waits until every one has answered or failed. Finds out

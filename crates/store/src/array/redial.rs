@@ -6,12 +6,13 @@
 use std::rc::Rc;
 
 use csd_initiator::Options;
+use csd_reactor::{Class, compute_fn};
 
 use super::{Drive, DriveIndex, Plan};
 
 /// Addresses of an array's drives, and how they are connected to.
 pub(crate) struct Redial {
-    pub(crate) plan: Plan,
+    plan: Plan,
     pub(crate) options: Options,
 }
 
@@ -20,12 +21,21 @@ impl Redial {
         Rc::new(Self { plan: plan.clone(), options: options.clone() })
     }
 
+    /// Returns the addresses as the array file has them now, if there is one.
+    async fn plan(&self) -> Plan {
+        let Some(path) = self.plan.path.clone() else { return self.plan.clone() };
+        match compute_fn(Class::Foreground, 0, move || Plan::load(&path)).await {
+            Ok(Ok(plan)) if plan.uuid == self.plan.uuid => plan,
+            _ => self.plan.clone(),
+        }
+    }
+
     /// Connects to a drive as at the beginning.
     ///
     /// # Errors
     /// The reason why it is down.
-    pub(super) async fn connect_soon(&self, index: DriveIndex) -> Result<Rc<Drive>, String> {
-        self.plan.connect(index, &self.options).await.map(Rc::new)
+    pub(crate) async fn connect_soon(&self, index: DriveIndex) -> Result<Rc<Drive>, String> {
+        self.plan().await.connect(index, &self.options).await.map(Rc::new)
     }
 
     /// Connects to a drive, with a longer wait.
@@ -36,6 +46,6 @@ impl Redial {
         // A machine that is up and busy may take longer to accept a connection.
         let reach_timeout = self.options.connect_timeout;
         let options = Options { reach_timeout, ..self.options.clone() };
-        self.plan.connect(index, &options).await.map(Rc::new)
+        self.plan().await.connect(index, &options).await.map(Rc::new)
     }
 }
