@@ -11,7 +11,7 @@ use csd_store::array::DEFAULT_PATH;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::error::NameError;
 use csd_store::fault::Fault;
-use csd_store::object::{Arrange, Error as ObjectError, On, PAGE_BYTES, PutOptions};
+use csd_store::object::{Error as ObjectError, PAGE_BYTES, PutOptions};
 use csd_store::objects::{Error as ObjectsError, Objects};
 use csd_store::source::Source;
 use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyValueError};
@@ -102,15 +102,8 @@ impl NativeArray {
 impl NativeArray {
     fn put_from(&self, py: Python<'_>, name: &str, from: Box<dyn Read + Send>) -> PyResult<()> {
         let source = Source::raw(name, from, ElementType::Bytes);
-        let options = PutOptions {
-            name: name.to_owned(),
-            on: On::Kv,
-            chunk_bytes: None,
-            arrange: Arrange::Spread,
-            align: None,
-            protect: None,
-            page_bytes: Some(PAGE_BYTES),
-        };
+        let page_bytes = Some(PAGE_BYTES);
+        let options = PutOptions { page_bytes, ..PutOptions::new(name.to_owned()) };
         detached(py, || self.objects.put(source, options))?.map(drop).map_err(fail)
     }
 }

@@ -68,16 +68,8 @@ impl Link {
         &self,
         body: impl AsyncFn(&Rc<Drive>) -> Result<T, E>,
     ) -> Result<T, Error> {
-        loop {
-            let (drive, renewals) = (self.up()?, self.renewals());
-            match body(&drive).await.map_err(Into::into) {
-                Err(error) if error.is_lost() => {
-                    if !self.renew(renewals).await {
-                        return Err(error);
-                    }
-                }
-                done => return done,
-            }
-        }
+        self.link
+            .run_with(Error::is_lost, async |drive| body(drive).await.map_err(Into::into))
+            .await
     }
 }

@@ -37,6 +37,7 @@ pub mod object;
 pub mod objects;
 mod pace;
 mod pages;
+mod pauses;
 mod peers;
 pub mod piece;
 pub mod repair;

@@ -10,16 +10,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_reactor::{Semaphore, now, sleep};
+use csd_reactor::{Semaphore, now};
 
 use crate::array::{Array, Drive, DriveIndex, DriveSlot, Error, Redial};
+use crate::pauses::Pauses;
 
 /// Number of losses of [`Persistence::brief`], and of its attempts for each.
 pub const TRIES: u32 = 3;
-/// Pause before the first attempt to connect again; each further one is three times as long.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Longest pause between two attempts.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Limits of connecting to a drive again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,12 +141,25 @@ impl Link {
     /// The error of the drive, or the reason why it is lost: see [`Error::is_lost`].
     pub(crate) async fn run<T>(
         &self,
-        mut body: impl AsyncFnMut(&Rc<Drive>) -> Result<T, crate::Error>,
+        body: impl AsyncFnMut(&Rc<Drive>) -> Result<T, crate::Error>,
     ) -> Result<T, crate::Error> {
+        self.run_with(crate::Error::is_lost, body).await
+    }
+
+    /// Calls `body` with the drive, and again after a connection was lost, as `is_lost` says of an
+    /// error, and replaced.
+    ///
+    /// # Errors
+    /// The error of the drive, or the reason why it is lost.
+    pub async fn run_with<T, E: From<Error>>(
+        &self,
+        is_lost: impl Fn(&E) -> bool,
+        mut body: impl AsyncFnMut(&Rc<Drive>) -> Result<T, E>,
+    ) -> Result<T, E> {
         loop {
             let (drive, renewals) = (self.up()?, self.renewals());
             match body(&drive).await {
-                Err(error) if error.is_lost() => {
+                Err(error) if is_lost(&error) => {
                     if !self.renew(renewals).await {
                         return Err(error);
                     }
@@ -161,7 +171,7 @@ impl Link {
 
     /// Connects again, unless another task has done so since there were `renewals`. Returns false
     /// if the drive is lost.
-    pub async fn renew(&self, renewals: u32) -> bool {
+    async fn renew(&self, renewals: u32) -> bool {
         let _permit = self.lock.acquire(1).await;
         if self.renewals.get() != renewals {
             return true;
@@ -181,10 +191,9 @@ impl Link {
     async fn connect(&self) -> Option<Rc<Drive>> {
         let Persistence { tries, within, in_one_life, .. } = self.persistence;
         let (since, within) = (now(), within.unwrap_or(self.redial.options.command_timeout));
-        let (former, mut pause) = (self.connected()?, PAUSE);
+        let (former, mut pauses) = (self.connected()?, Pauses::new());
         for _ in 0..tries {
-            sleep(pause).await;
-            pause = (pause * 3).min(PAUSE_MAX);
+            pauses.wait().await;
             if let Ok(drive) = self.redial.connect_soon(self.index).await {
                 let is_same = former.nguid == drive.nguid;
                 return (is_same && (!in_one_life || former.life == drive.life)).then_some(drive);

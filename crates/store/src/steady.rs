@@ -1,27 +1,21 @@
 //! [`steadily`]: work on the catalogue that goes on after connections were lost.
 
-use std::time::Duration;
-
-use csd_reactor::{Instant, now, sleep};
+use csd_reactor::{Instant, now};
 
 use crate::array::{Array, Error as ArrayError};
 use crate::error::Error;
-
-/// Pause before lost connections are replaced; each further one is three times as long.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Longest such pause.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+use crate::pauses::Pauses;
 
 /// Does `work`, and again over other connections if some were lost, for as long as an answer of a
 /// drive is waited for. The work may have been done in part before.
 ///
 /// # Errors
-/// That of the work.
+/// The error of the work.
 pub(crate) async fn steadily<T>(
     array: &Array,
     mut work: impl AsyncFnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let (mut since, mut pause): (Option<Instant>, _) = (None, PAUSE);
+    let (mut since, mut pauses): (Option<Instant>, _) = (None, Pauses::new());
     loop {
         let error = match work().await {
             Err(error) if is_lost(&error) && !array.lost().is_empty() => error,
@@ -31,8 +25,7 @@ pub(crate) async fn steadily<T>(
         if since.elapsed() >= array.redial().options.command_timeout {
             return Err(error);
         }
-        sleep(pause).await;
-        pause = (pause * 3).min(PAUSE_MAX);
+        pauses.wait().await;
         array.renew().await;
     }
 }

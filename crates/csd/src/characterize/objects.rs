@@ -16,7 +16,7 @@ use csd_store::ElementType;
 use csd_store::array::{Array, ArrayFile, BLOCK_NSID, Drive, Plan};
 use csd_store::catalogue::Placement;
 use csd_store::extent_ranges::byte_ranges;
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, On, PutOptions};
 use csd_store::source::Source;
 
 use crate::array::lock::Writers;
@@ -99,15 +99,7 @@ impl Objects {
                 let reader = WorkingSetReader::new(kernel.sample(), bytes, members, interrupted);
                 let chunk_bytes = Some(reader.chunk_bytes);
                 let source = Source::raw(&name, Box::new(reader), ElementType::Bytes);
-                let options = PutOptions {
-                    name,
-                    on: On::Block,
-                    chunk_bytes,
-                    arrange: Arrange::Spread,
-                    align: None,
-                    protect: None,
-                    page_bytes: None,
-                };
+                let options = PutOptions { on: On::Block, chunk_bytes, ..PutOptions::new(name) };
                 let entry =
                     object::put(array, source, &options, &object::Progress::none()).await?.entry;
                 let Placement::Block(extents) = &entry.placement else {

@@ -98,15 +98,7 @@ pub(super) fn parse(comment: &str) -> Option<About> {
 
 /// Returns the options to store a member: as it is described, or as any other file.
 pub(super) fn put_options(name: String, about: Option<&About>) -> PutOptions {
-    let plain = PutOptions {
-        name,
-        on: On::Kv,
-        chunk_bytes: None,
-        arrange: Arrange::Spread,
-        align: None,
-        protect: None,
-        page_bytes: Some(PAGE_BYTES),
-    };
+    let plain = PutOptions { page_bytes: Some(PAGE_BYTES), ..PutOptions::new(name) };
     let Some(about) = about else { return plain };
     PutOptions {
         on: about.on,

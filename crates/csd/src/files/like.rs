@@ -1,8 +1,8 @@
 //! [`options_like`]: the options of a put whose object is as another one is.
 
-use csd_store::catalogue::{Entry, Placement};
+use csd_store::catalogue::Entry;
 use csd_store::layout::{Kind, Parts};
-use csd_store::object::{Arrange, On, PAGE_BYTES, PutOptions};
+use csd_store::object::{Arrange, PAGE_BYTES, PutOptions};
 
 use crate::report::Failure;
 
@@ -22,15 +22,11 @@ pub(crate) fn options_like(entry: &Entry) -> Result<PutOptions, Failure> {
         }
     };
     Ok(PutOptions {
-        name: entry.name.clone(),
-        on: match entry.placement {
-            Placement::Kv => On::Kv,
-            Placement::Block(_) => On::Block,
-        },
+        on: entry.placement.on(),
         chunk_bytes: Some(entry.chunk_bytes.into()),
         arrange,
-        align: None,
         protect: entry.protected().map(|(protection, _)| protection.scheme),
         page_bytes: Some(PAGE_BYTES),
+        ..PutOptions::new(entry.name.clone())
     })
 }

@@ -48,7 +48,8 @@ impl<R: Read> TarReader<R> {
     /// Goes on to the next member; `None` at the end.
     ///
     /// # Errors
-    /// Those of the input; [`io::ErrorKind::InvalidData`] if it is no tar, or ends too early.
+    /// An error of the input; [`io::ErrorKind::InvalidData`] if the input is no tar or ends too
+    /// early.
     pub(super) fn next(&mut self) -> io::Result<Option<Member>> {
         let mut records = BTreeMap::new();
         loop {

@@ -8,7 +8,7 @@ use csd_run::program::{self, Outcome, Records, RunOptions, Sandbox, Task};
 use csd_store::ElementType;
 use csd_store::array::{Array, Plan};
 use csd_store::error::NameError;
-use csd_store::object::{self, Arrange, On, PutOptions, Stored};
+use csd_store::object::{self, PutOptions, Stored};
 use csd_store::source::Source;
 use serde_json::{Value, json};
 
@@ -151,16 +151,7 @@ fn store(
     let source = Source::raw(name, Box::new(Cursor::new(output)), ElementType::Bytes);
     let name = name.to_owned();
     with_plan(plan, context.options()?, async move |array: &Array| {
-        let (on, arrange) = (On::Kv, Arrange::Spread);
-        let options = PutOptions {
-            name,
-            on,
-            chunk_bytes: None,
-            arrange,
-            align: None,
-            protect: None,
-            page_bytes: None,
-        };
+        let options = PutOptions::new(name);
         Ok(object::put(array, source, &options, &object::Progress::none()).await?)
     })
 }

@@ -9,7 +9,7 @@ use csd_kernels::page_rank::{self, Options as RankOptions};
 use csd_run::{Job, Ranks};
 use csd_store::ElementType;
 use csd_store::array::Array;
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, Arrange, PutOptions};
 use csd_store::source::Source;
 use serde_json::json;
 
@@ -110,16 +110,7 @@ fn put(
     arrange: Arrange,
     chunk_bytes: Option<u64>,
 ) -> Result<(), Failure> {
-    let name = name.to_owned();
-    let options = PutOptions {
-        name,
-        on: On::Kv,
-        chunk_bytes,
-        arrange,
-        align: None,
-        protect: None,
-        page_bytes: None,
-    };
+    let options = PutOptions { chunk_bytes, arrange, ..PutOptions::new(name.to_owned()) };
     context.with_array(async move |array: &Array| {
         object::put(array, source, &options, &object::Progress::none()).await?;
         Ok(())

@@ -1,9 +1,7 @@
 //! Encode as a [`Kernel`].
 
 use super::{NAME, PROGRAM_ID, Parameters, program};
-use crate::kernel::{
-    Answer, Arguments, Description, Input, Kernel, Plan, Sample, Usage, Wanted, mix,
-};
+use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Wanted, mix};
 use crate::program::{Failure, Program, SplitRule};
 
 /// The kernel.
@@ -40,10 +38,6 @@ impl Kernel for EncodeKernel {
 
     fn kept_bytes(&self, parameters: &[u8]) -> u64 {
         Parameters::parse(parameters).map_or(0, |parameters| parameters.row_bytes() as u64)
-    }
-
-    fn usage(&self) -> Option<&'static Usage> {
-        None
     }
 
     fn plan(&self, _: &[Input<'_>], _: &Arguments) -> Result<Plan, String> {

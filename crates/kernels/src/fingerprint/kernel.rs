@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::{NAME, PROGRAM_ID, Parameters, Piece, SUMS, program};
-use crate::kernel::{
-    Answer, Arguments, Description, Input, Kernel, Plan, Sample, Usage, Wanted, mix,
-};
+use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Wanted, mix};
 use crate::program::{Failure, Program};
 
 /// The kernel.
@@ -35,10 +33,6 @@ impl Kernel for FingerprintKernel {
     fn kept_bytes(&self, parameters: &[u8]) -> u64 {
         let cells = |parameters: Parameters| (SUMS * parameters.cell_bytes()) as u64;
         Parameters::parse(parameters).map_or(0, cells)
-    }
-
-    fn usage(&self) -> Option<&'static Usage> {
-        None
     }
 
     fn plan(&self, _: &[Input<'_>], _: &Arguments) -> Result<Plan, String> {

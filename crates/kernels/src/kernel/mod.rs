@@ -103,7 +103,9 @@ pub trait Kernel: Sync + std::fmt::Debug {
     }
 
     /// Returns the command-line options; `None` if the kernel has a command of its own.
-    fn usage(&self) -> Option<&'static Usage>;
+    fn usage(&self) -> Option<&'static Usage> {
+        None
+    }
 
     /// Fits the kernel to objects.
     ///

@@ -1,7 +1,7 @@
 //! Range as a [`Kernel`].
 
 use super::{NAME, PROGRAM_ID, Parameters, program};
-use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Usage, Wanted};
+use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Wanted};
 use crate::program::{Failure, Program};
 
 /// Size of an entry of the sample, bytes.
@@ -25,10 +25,6 @@ impl Kernel for RangeKernel {
 
     fn start(&self, parameters: &[u8], _: Wanted) -> Result<Box<dyn Program>, Failure> {
         program::start(parameters)
-    }
-
-    fn usage(&self) -> Option<&'static Usage> {
-        None
     }
 
     fn plan(&self, _: &[Input<'_>], _: &Arguments) -> Result<Plan, String> {

@@ -3,8 +3,8 @@
 use super::{Form, NAME, PROGRAM_ID, Parameters, VECTOR_BYTES_MAX, program};
 use crate::ElementType;
 use crate::kernel::{
-    Answer, AnswerForm, Arguments, Description, Input, Kernel, Layout, Plan, Sample, Unit, Usage,
-    Wanted, mix,
+    Answer, AnswerForm, Arguments, Description, Input, Kernel, Layout, Plan, Sample, Unit, Wanted,
+    mix,
 };
 use crate::program::{Failure, Program, SplitRule};
 
@@ -43,10 +43,6 @@ impl Kernel for PageRankKernel {
     fn kept_bytes(&self, parameters: &[u8]) -> u64 {
         let bytes = Parameters::parse(parameters).map_or(0, |parsed| parsed.vector_bytes());
         if bytes <= VECTOR_BYTES_MAX { bytes } else { 0 }
-    }
-
-    fn usage(&self) -> Option<&'static Usage> {
-        None
     }
 
     fn plan(&self, inputs: &[Input<'_>], _: &Arguments) -> Result<Plan, String> {

@@ -2,7 +2,7 @@
 
 use super::program::{self, LINE_BYTES_MAX};
 use super::{NAME, PROGRAM_ID, Parameters, Wants};
-use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Usage, Wanted};
+use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Wanted};
 use crate::program::{Failure, Program};
 
 /// Length of a line of the sample, bytes; it divides [`Sample::GRAIN_BYTES`].
@@ -36,10 +36,6 @@ impl Kernel for SearchKernel {
     /// Returns the longest line, and as much again for the engines' states.
     fn kept_bytes(&self, _: &[u8]) -> u64 {
         2 * LINE_BYTES_MAX as u64
-    }
-
-    fn usage(&self) -> Option<&'static Usage> {
-        None
     }
 
     fn plan(&self, _: &[Input<'_>], _: &Arguments) -> Result<Plan, String> {

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::{Counts, NAME, PROGRAM_ID, program};
-use crate::kernel::{
-    Answer, Arguments, Description, Input, Kernel, Plan, Sample, Usage, Value, Wanted,
-};
+use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Value, Wanted};
 use crate::program::{Failure, Program};
 
 /// The kernel.
@@ -33,10 +31,6 @@ impl Kernel for WordCountKernel {
         let counts = parts.map(|(_, result)| Counts::from_result(*result));
         // Executions are not divided, so their parts have room.
         counts.fold(Counts::default(), Counts::then).to_result().unwrap_or(u64::MAX)
-    }
-
-    fn usage(&self) -> Option<&'static Usage> {
-        None
     }
 
     fn plan(&self, _: &[Input<'_>], _: &Arguments) -> Result<Plan, String> {

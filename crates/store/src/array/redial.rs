@@ -1,7 +1,7 @@
 //! [`Redial`]: another connection to a drive that did not answer, or whose connection is lost.
 //!
-//! For reads of pieces alone, which are compared with their digests: the drive may have another
-//! life by now, and does not vote on this connection.
+//! The drive may have another life and another address by now. Its vote is decided by the caller;
+//! it has none where pieces alone are sent and read.
 
 use std::rc::Rc;
 

@@ -16,7 +16,7 @@ use super::naming::Naming;
 use super::transfer::{self, Count};
 use super::{Error, Progress, lookup, parity};
 use crate::array::{Array, DriveIndex};
-use crate::catalogue::{Entry, On, Placement};
+use crate::catalogue::Entry;
 use crate::pace::Pace;
 use crate::room;
 
@@ -86,10 +86,7 @@ fn shape(array: &Array, original: &Entry) -> Result<Shape, Error> {
     let scheme = original.protected().map(|(protection, _)| protection.scheme);
     Ok(Shape {
         element: original.element,
-        on: match original.placement {
-            Placement::Kv => On::Kv,
-            Placement::Block(_) => On::Block,
-        },
+        on: original.placement.on(),
         chunk_bytes: original.chunk_bytes,
         offset: Some(0), // planned with the chunks
         protection: parity::plan(array, &members, scheme)?,

@@ -105,8 +105,8 @@ pub(super) async fn stored(
     let stripes = entry.stripes().expect("the object is protected");
     let (code, slots) = (stripes.scheme().code(), array.slots().to_vec());
     let (pace, lists) = (Rc::clone(&flow.pace), RefCell::new(page_bytes.map(Lists::new)));
-    let link = |(index, _)| Link::new(array, index, Persistence::brief()).ok().map(Rc::new);
-    let links = DriveIndex::each(&slots).map(link).collect();
+    let link = |(index, _)| Link::new(array, index, Persistence::brief()).map(Rc::new);
+    let links = DriveIndex::each(&slots).map(link).collect::<Result<_, _>>()?;
     let work = Encoding { entry: entry.clone(), origin, stripes, code, slots, links, pace, lists };
     let work = Rc::new(work);
     if !drives.is_some_and(|drives| drives.has_room()) {
@@ -123,7 +123,7 @@ pub(super) async fn stored(
     }
     let all = all?;
     if let Some(lists) = work.lists.take() {
-        lists.finish(|index| work.links[index].clone()).await;
+        lists.finish(|index| Rc::clone(&work.links[index])).await;
     }
     if let (Some(drives), Some(page_bytes)) = (drives, page_bytes) {
         new_page_lists::list(array, entry, (drives.take_stored(), page_bytes), flow).await?;
@@ -257,9 +257,8 @@ impl Encoding {
                 let drive = work.drive(stripe, piece)?;
                 let (spot, length) = work.spot(stripe, piece);
                 work.pace.wait(drive.index, length.into()).await;
-                let listed = work.listed(drive, spot, bytes.len());
-                match listed.zip(work.links[usize::from(drive.index)].as_ref()) {
-                    Some((listed, link)) => listed.store(link, spot, bytes).await,
+                match work.listed(drive, spot, bytes.len()) {
+                    Some(listed) => listed.store(&work.links[drive.index], spot, bytes).await,
                     None => spot.write(drive, bytes, true).await,
                 }
             });

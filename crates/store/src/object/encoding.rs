@@ -52,7 +52,7 @@ pub(super) struct Encoding {
     pub(super) code: Code,
     pub(super) slots: Vec<DriveSlot>,
     /// By place, as the slots.
-    pub(super) links: Vec<Option<Rc<Link>>>,
+    pub(super) links: Vec<Rc<Link>>,
     pub(super) pace: Rc<Pace>,
     /// Page lists of the pieces that this host stores, if pages get checksums.
     pub(super) lists: RefCell<Option<Lists>>,

@@ -98,14 +98,13 @@ impl Lists {
         Some((group, full))
     }
 
-    /// Ends the groups that are left: no more pieces are added. Those for which `link` returns
-    /// `None` are not stored.
-    pub(super) async fn finish(self, link: impl Fn(usize) -> Option<Rc<Link>>) {
+    /// Ends the groups that are left: no more pieces are added.
+    pub(super) async fn finish(self, link: impl Fn(usize) -> Rc<Link>) {
         let end = |(series, group): (Series, Rc<Group>)| {
-            let link = link(series.drive)?;
-            Some(spawn(Class::Foreground, async move { group.end(&link).await }))
+            let link = link(series.drive);
+            spawn(Class::Foreground, async move { group.end(&link).await })
         };
-        let ends: Vec<_> = self.open.into_iter().filter_map(end).collect();
+        let ends: Vec<_> = self.open.into_iter().map(end).collect();
         for end in ends {
             end.await;
         }

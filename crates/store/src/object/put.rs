@@ -46,6 +46,23 @@ pub struct PutOptions {
     pub page_bytes: Option<u32>,
 }
 
+impl PutOptions {
+    /// Returns the options of an object of values that is spread over the drives, without
+    /// protection and checksums of pages.
+    #[must_use]
+    pub fn new(name: String) -> Self {
+        Self {
+            name,
+            on: On::Kv,
+            chunk_bytes: None,
+            arrange: Arrange::Spread,
+            align: None,
+            protect: None,
+            page_bytes: None,
+        }
+    }
+}
+
 /// Stores `source` as a new object.
 ///
 /// # Errors

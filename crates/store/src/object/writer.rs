@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
         let owned = self.check().await;
         let lists = self.lists.take().filter(|_| owned.is_ok());
         if let Some(lists) = lists {
-            lists.finish(|index| Some(Rc::clone(&self.windows[index].link))).await;
+            lists.finish(|index| Rc::clone(&self.windows[index].link)).await;
         }
         for window in self.windows {
             // Writes to a block namespace are durable only after a flush; a sealed object must be

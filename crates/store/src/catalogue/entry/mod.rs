@@ -8,6 +8,7 @@
 
 mod empty;
 mod object_id;
+mod placement;
 mod protection;
 mod wire;
 
@@ -23,6 +24,7 @@ use wire::{
 };
 
 pub use object_id::ObjectId;
+pub use placement::{Extents, On, Placement};
 pub use protection::are_protected;
 pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 
@@ -52,27 +54,6 @@ pub enum State {
     Sealed,
     /// A tombstone: removed, its chunks may still be there.
     Deleted,
-}
-
-/// Runs of units of the block allocator: (first unit, number of units).
-pub type Extents = Vec<(u32, u32)>;
-
-/// Kind of namespace for chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
-    /// As values; the drive allocates.
-    Kv,
-    /// As blocks; the catalogue holds the extents.
-    Block,
-}
-
-/// Location of the chunks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// As values in the objects' kv namespace.
-    Kv,
-    /// In the block namespace: for every member, the units of its chunks in order.
-    Block(Vec<Extents>),
 }
 
 /// The catalogue's record of an object.
