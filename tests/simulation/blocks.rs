@@ -84,6 +84,11 @@ async fn copy(
     known: &Shared,
 ) -> Result<(), ()> {
     let from = others.start + random_u64() % (others.end - others.start);
+    let is_settled = |sector| known.borrow().sectors.is_settled(sector);
+    if !sectors(from, block_bytes(block)).all(is_settled) {
+        // A change of it failed, and may have been done.
+        return read(block, from, known).await;
+    }
     let source = Extent { slba: from, blocks: 1 };
     let (sqe, payload) = nvm::copy(block.nsid(), &[source], number);
     let states = current(from, block, known);

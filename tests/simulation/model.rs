@@ -41,11 +41,17 @@ impl<K: Ord + Copy + std::fmt::Debug> Model<K> {
         cell.unanswered.clear();
     }
 
-    /// Records that the newest acknowledged state is durable: no older one may be found.
+    /// Records that the newest acknowledged state is durable: no older one may be found. A change
+    /// that failed since may have been done.
     pub fn durable(&mut self, key: K, state: State) {
         let cell = self.0.entry(key).or_default();
         cell.certain = state;
-        cell.possible.clear();
+        cell.possible.clone_from(&cell.unanswered);
+    }
+
+    /// Returns true if no change since the last acknowledged one failed.
+    pub fn is_settled(&self, key: K) -> bool {
+        self.0.get(&key).is_none_or(|cell| cell.unanswered.is_empty())
     }
 
     /// Returns the state that a read of a running drive must return.
@@ -107,6 +113,12 @@ fn the_checker_can_fail() {
     assert!(model.recovered(1, Some(vec![3])).is_err(), "nobody wrote this");
     assert!(model.recovered(1, Some(vec![2])).is_ok(), "what was asked for may be there");
     assert!(model.recovered(1, Some(vec![1])).is_err(), "but not go away again");
+    model.asked(1, Some(vec![4]));
+    model.durable(1, Some(vec![2]));
+    assert!(!model.is_settled(1));
+    assert!(model.recovered(1, Some(vec![4])).is_ok(), "it failed, and was done all the same");
+    model.asked(1, Some(vec![2]));
+    model.acknowledged(1, Some(vec![2]));
     model.asked(1, None);
     assert!(model.reconnected(1, Some(vec![1])).is_err(), "neither acknowledged nor asked for");
     assert!(model.reconnected(1, None).is_ok(), "not answered, but done");

@@ -143,6 +143,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Grep(options) => grep::grep(&options, &context),
         Command::Wc(options) => wc::wc(&options, &context),
         Command::Protect(options) => protect::protect(options, &context),
+        Command::Rm(options) if options.recursive => files::remove_folder(&options, &context),
         Command::Rm(options) => object::rm(&options, &context),
         Command::Scrub(options) => scrub::scrub(&options, &context),
         Command::Repair(options) => repair::repair(&options, &context),

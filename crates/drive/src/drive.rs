@@ -27,6 +27,7 @@ use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideO
 use crate::dedup::Dedup;
 use crate::describe;
 use crate::error::Error;
+use crate::folders;
 use crate::limits::MDTS;
 use crate::log::Log;
 use crate::metrics::{CoreMetrics, Metrics};
@@ -337,6 +338,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let value_bytes_max = superblock.value_bytes_max();
     let segments = Arc::clone(&shared.segments);
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
+    folders::start(&kv);
     let connections = Rc::<Connections>::default();
     set_core_local(Rc::clone(&connections));
     let gate = Rc::<Gate>::default();

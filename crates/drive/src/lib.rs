@@ -31,6 +31,7 @@ pub mod dedup;
 mod describe;
 pub mod drive;
 pub mod error;
+mod folders;
 pub mod health;
 pub mod life;
 pub mod limits;

@@ -6,6 +6,7 @@ use csd_nvme::identify::{Cns, IDENTIFY_BYTES, IdentifyKvNamespace, identify};
 use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::folders::Request;
 use csd_reactor::Buffer;
 
 use crate::handle::is_handle;
@@ -195,6 +196,17 @@ impl Kv {
             last = Some(*end);
             all.extend(keys.into_iter().filter(|key| key.as_bytes().starts_with(prefix)));
         }
+    }
+
+    /// Returns what lies below a folder of names, if the drive is ours
+    /// ([`Answered`](csd_nvme::vendor::folders::Answered)).
+    ///
+    /// # Errors
+    /// Any error of a command; the status [`Status::CAPACITY_EXCEEDED`] if it has too many names.
+    pub async fn list_folder(&self, request: &Request) -> Result<Buffer, Error> {
+        let size = request.size.min(self.controller.transfer_bytes_max());
+        let sqe = Request { size, ..*request }.command(self.nsid);
+        Ok(self.controller.submit(sqe, Vec::new(), size).await?.data)
     }
 
     /// Makes completed stores durable. They already are, unless the drive has a volatile cache.

@@ -181,6 +181,7 @@ impl Shard {
                     Err(_) => self.doubt(key, &location),
                 }
                 self.apply(key, location);
+                self.watched.borrow_mut().iter_mut().for_each(|watched| watched.note(&key));
             }
             Change::Move { from, .. } if self.is_current(&key, from) => self.apply(key, location),
             Change::Move { .. } => {}

@@ -53,6 +53,7 @@ mod sum;
 mod uncertain_keys;
 mod value;
 pub mod walk;
+pub mod watch;
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -28,6 +28,7 @@ use crate::record::{EntryKey, footprint};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
 use crate::sum::checksum;
+use crate::watch::Watched;
 
 /// Location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +225,8 @@ pub struct Shard {
     pub(crate) uncertain: RefCell<BTreeMap<EntryKey, bool>>,
     // Takes what is written, while a service reads every value.
     pub(crate) news: RefCell<Option<Rc<News>>>,
+    // Keys that changed, while somebody asks for them.
+    pub(crate) watched: RefCell<Option<Watched>>,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,
 }
@@ -269,6 +272,7 @@ impl Shard {
             ends: Ends::default(),
             uncertain: RefCell::default(),
             news: RefCell::default(),
+            watched: RefCell::default(),
             locked: RefCell::default(),
             unlocked: Notify::new(),
         }

@@ -6,6 +6,7 @@
 use crate::capsule::{FLAGS_FUSED, Sqe};
 use crate::opcode::Kv;
 use crate::status::Status;
+use crate::vendor::folders;
 use crate::wire::layout;
 
 /// Maximum key length in bytes.
@@ -129,6 +130,8 @@ pub enum Command {
     Delete(Key),
     /// Ask whether a key exists.
     Exist(Key),
+    /// List what lies below a folder of names, of this vendor.
+    ListFolder(folders::Request),
 }
 
 impl Command {
@@ -155,6 +158,9 @@ impl Command {
             Kv::LIST => Ok(Self::List { from: Some(Key::of(&view)?), size }),
             Kv::DELETE => Ok(Self::Delete(Key::of(&view)?)),
             Kv::EXIST => Ok(Self::Exist(Key::of(&view)?)),
+            Kv::LIST_FOLDER => {
+                folders::Request::parse(sqe, Key::of(&view)?).map(Self::ListFolder)
+            }
             _ => Err(Status::INVALID_OPCODE),
         }
     }
@@ -175,7 +181,7 @@ fn check_options(opcode: Kv, options: u8) -> Result<(), Status> {
     if options & !known == 0 { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
-fn command(opcode: Kv, nsid: u32, key: Option<&Key>, size: u32, options: u8) -> Sqe {
+pub(crate) fn command(opcode: Kv, nsid: u32, key: Option<&Key>, size: u32, options: u8) -> Sqe {
     let mut view = KvCommand::from_bytes(*Sqe::new(opcode.0, nsid).as_bytes());
     view.set_size(size).set_options(options);
     if let Some(key) = key {

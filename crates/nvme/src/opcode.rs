@@ -70,6 +70,7 @@ codes! {
         DELETE = 0x10: "Delete",
         EXIST = 0x14: "Exist",
         STORE_NEWER = 0x81: "Store Newer",
+        LIST_FOLDER = 0x82: "List Folder",
     }
 }
 

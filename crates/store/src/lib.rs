@@ -19,6 +19,7 @@
 //! - [`mod@scrub`]: drives that check the chunks of objects
 //! - [`mod@repair`]: lost pieces of protected objects, computed and stored again
 //! - [`error`](mod@error), [`fault`]: errors, and the party at fault
+//! - [`mod@in_flight`]: several objects at once
 //! - [`atomic_file`]: files that appear atomically
 
 pub mod array;
@@ -29,6 +30,7 @@ pub mod extent;
 pub mod extent_ranges;
 pub mod fault;
 mod guarded;
+pub mod in_flight;
 pub mod in_place;
 pub mod layout;
 pub mod link;

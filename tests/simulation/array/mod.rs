@@ -15,8 +15,7 @@
 //! lists (`listed.rs`). In the end a write quorum of the media holds every acknowledged change;
 //! every piece of a protected object with its digest is the scalar code's; an object with enough
 //! such pieces was read, and no other one; no piece belongs to no object (`at_rest.rs`). The lane
-//! reads the simulated media themselves, by the documented format (`medium.rs`): what a drive has
-//! only in memory, or its disk only in its cache, does not count.
+//! reads the simulated media themselves, by the documented format (`medium.rs`).
 
 mod at_rest;
 mod claims;
@@ -25,6 +24,7 @@ mod damaged;
 mod degraded;
 mod faults;
 mod flips;
+mod folders;
 mod flips_at_work;
 mod guards;
 mod history;

@@ -271,10 +271,21 @@ pub(crate) struct Ls {
 
 /// Options of `csd rm`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd rm climate/grid.npy logs/old.log
+  csd rm -r climate/                         every object whose name begins with climate/, asks first
+  csd rm -r climate/ --yes                   without asking")]
 pub(crate) struct Rm {
-    /// Names of the objects
+    /// Names of the objects; with -r, of folders
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
+    /// Remove every object below these folders. Asks first
+    #[arg(long, short, conflicts_with = "damaged")]
+    pub(crate) recursive: bool,
+    /// Remove folders without asking
+    #[arg(long, requires = "recursive")]
+    pub(crate) yes: bool,
     /// Drop names of which too few copies are sound, whatever they stand for; or what stands under
     /// a key that a warning names. Every drive must be up, and no other host may write meanwhile
     #[arg(long)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::array::Array;
+use csd_store::in_flight::{in_flight, share};
 use csd_store::catalogue::Entry;
 use serde_json::json;
 
 use super::download::{Downloads, path_of};
-use super::in_flight::in_flight;
 use super::listing::{self, as_folder, files, nothing};
 use super::tally::Tally;
 use crate::cli;
@@ -44,8 +44,11 @@ pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report,
             }
         }
         let mut waiting = wanted.into_iter();
-        let one = |(entry, path): (Entry, std::path::PathBuf)| async move {
-            (downloads.one(entry.clone(), &path, force).await, entry, path)
+        let one = |(entry, path): (Entry, std::path::PathBuf)| {
+            let share = share(entry.bytes);
+            let download =
+                async move { (downloads.one(entry.clone(), &path, force).await, entry, path) };
+            (share, download)
         };
         let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
         in_flight(next, |(done, entry, path)| match done {

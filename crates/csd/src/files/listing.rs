@@ -11,9 +11,7 @@ use crate::report::Failure;
 /// # Errors
 /// Run: too few drives answer.
 pub(crate) async fn under(array: &Array, prefix: &str) -> Result<Vec<Entry>, Failure> {
-    let mut entries = object::list(array).await?.sealed;
-    entries.retain(|entry| entry.name.starts_with(prefix));
-    Ok(entries)
+    Ok(object::list_under(array, prefix).await?.0)
 }
 
 /// Returns a line for people of a prefix under which there is nothing.

@@ -5,7 +5,7 @@ use csd_store::catalogue::Entry;
 use csd_store::object;
 use serde_json::json;
 
-use super::listing::{counted, nothing};
+use super::listing::{counted, nothing, under};
 use super::tree;
 use crate::cli;
 use crate::cli::files::Sort;
@@ -23,13 +23,12 @@ type Row = (Entry, &'static str);
 
 /// Lists objects.
 pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
-    let (listed, warnings) =
-        context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
     let prefix = options.prefix.as_deref().unwrap_or("");
-    let staged = listed.staged.into_iter().filter(|_| options.all).map(|entry| (entry, "staged"));
-    let sealed = listed.sealed.into_iter().map(|entry| (entry, "sealed"));
-    let mut rows: Vec<Row> = sealed.chain(staged).collect();
-    rows.retain(|(entry, _)| entry.name.starts_with(prefix));
+    let (all, of) = (options.all, prefix.to_owned());
+    let (mut rows, warnings) = context.with_array(async move |array: &Array| {
+        let rows = if all { with_staged(array, &of).await? } else { sealed(array, &of).await? };
+        Ok((rows, array.down()))
+    })?;
     if options.order.sort == Sort::Size {
         rows.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.bytes));
     }
@@ -53,6 +52,22 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
     let bytes: u64 = rows.iter().map(|(entry, _)| entry.bytes).sum();
     let result = json!({ "objects": objects, "bytes": bytes });
     Ok(Report::new(text, result).with_warnings(warnings))
+}
+
+/// Returns the objects whose names begin with `prefix`.
+async fn sealed(array: &Array, prefix: &str) -> Result<Vec<Row>, Failure> {
+    let entries = under(array, prefix).await?.into_iter();
+    Ok(entries.map(|entry| (entry, "sealed")).collect())
+}
+
+/// Returns the same, and puts that are running or were interrupted: no drive lists those by name.
+async fn with_staged(array: &Array, prefix: &str) -> Result<Vec<Row>, Failure> {
+    let listed = object::list(array).await?;
+    let staged = listed.staged.into_iter().map(|entry| (entry, "staged"));
+    let sealed = listed.sealed.into_iter().map(|entry| (entry, "sealed"));
+    let mut rows: Vec<Row> = sealed.chain(staged).collect();
+    rows.retain(|(entry, _)| entry.name.starts_with(prefix));
+    Ok(rows)
 }
 
 fn short(rows: &[Row]) -> String {

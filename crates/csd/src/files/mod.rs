@@ -1,12 +1,12 @@
 //! Objects as people use files: `csd ls`, `cat`, `du`, `sum`, `cp` and `mv`; folders with
-//! `csd put -r`, `get -r` and `sync`; tars with `csd export` and `import`.
+//! `csd put -r`, `get -r`, `rm -r` and `sync`; tars with `csd export` and `import`.
 //!
 //! Each command connects to the array for all its objects together. Invariant: an object that fails
 //! is named as soon as it has failed, and does not keep others from being done, except in a tar.
 //!
 //! Modules, besides the commands:
 //! - [`walk`] lists files, [`listing`] objects; [`mod@tree`] makes folders of names
-//! - [`upload`] and [`download`] do one of them, [`mod@in_flight`] several at once, until a signal
+//! - [`upload`] and [`download`] do one of them, several at once, until a signal
 //!   ([`interruptible`]); [`tally`] counts what failed
 //! - [`sync_work`] compares ([`compare`]) and sends for a sync; [`like`] keeps options of an object
 //! - [`hash`] makes digests, [`digest_list`] lists of them, [`checked`] compares them
@@ -24,12 +24,12 @@ mod export;
 mod get_folder;
 mod hash;
 mod import;
-mod in_flight;
 mod interruptible;
 mod like;
 mod listing;
 mod ls;
 mod put_folder;
+mod remove_folder;
 mod sum;
 mod sync;
 mod sync_work;
@@ -48,5 +48,6 @@ pub(crate) use get_folder::get_folder;
 pub(crate) use import::import;
 pub(crate) use ls::ls;
 pub(crate) use put_folder::put_folder;
+pub(crate) use remove_folder::remove_folder;
 pub(crate) use sum::sum;
 pub(crate) use sync::sync;

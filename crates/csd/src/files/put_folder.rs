@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
+use csd_store::in_flight::{in_flight, share};
 use csd_store::catalogue::Entry;
 use serde_json::{Value, json};
 
-use super::in_flight::in_flight;
 use super::listing::{as_folder, files};
 use super::tally::Tally;
 use super::upload::Uploads;
@@ -39,7 +39,8 @@ pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report,
         let mut waiting = files.into_iter();
         let one = |file: super::walk::LocalFile| {
             let name = format!("{names}{}", file.name);
-            async move { (uploads.one(&file.path, &name, replaces).await, file.path) }
+            let upload = async move { (uploads.one(&file.path, &name, replaces).await, file.path) };
+            (share(file.bytes), upload)
         };
         let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
         in_flight(next, |(done, path)| match done {

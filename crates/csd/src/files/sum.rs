@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_store::array::Array;
+use csd_store::in_flight::{in_flight, share};
 use csd_store::object::{self, Progress};
 use serde_json::{Value, json};
 
 use super::digest_list;
 use super::hash::{Bytes, Function, digest};
-use super::in_flight::in_flight;
 use super::listing;
 use super::tally::Tally;
 use crate::cli::files::Sum;
@@ -95,8 +95,9 @@ impl Sums {
         };
         let is_asked = || self.asked.load(Relaxed);
         let mut waiting = wanted.into_iter().enumerate();
-        let one = |(index, (name, known)): (usize, Wanted)| async move {
-            (self.one(array, &name).await, index, name, known)
+        // How long they are is not known yet.
+        let one = |(index, (name, known)): (usize, Wanted)| {
+            (share(u64::MAX), async move { (self.one(array, &name).await, index, name, known) })
         };
         let next = || if is_asked() { None } else { waiting.next().map(one) };
         in_flight(next, |(read, index, name, known)| match read {

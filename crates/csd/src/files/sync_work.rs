@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_store::array::Array;
+use csd_store::in_flight::{in_flight, share};
 use csd_store::catalogue::Entry;
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Progress};
 
 use super::compare::is_same;
 use super::download::{Downloads, off_core, path_of};
-use super::in_flight::in_flight;
 use super::tally::Tally;
 use super::upload::Uploads;
 use super::walk::LocalFile;
@@ -135,9 +135,13 @@ impl Work {
         mut tally: Tally,
     ) -> (Done, Tally) {
         let (mut done, mut waiting) = (Done::default(), pairs.into_iter());
-        let one = |mut pair: Pair| async move {
-            let sent = self.one(array, &mut pair).await;
-            (sent, pair.name)
+        let one = |mut pair: Pair| {
+            let share = share(pair.bytes());
+            let send = async move {
+                let sent = self.one(array, &mut pair).await;
+                (sent, pair.name)
+            };
+            (share, send)
         };
         let next = || if self.is_asked() { None } else { waiting.next().map(one) };
         in_flight(next, |(sent, name)| match sent {

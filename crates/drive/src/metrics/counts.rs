@@ -61,7 +61,7 @@ const fn compute(opcode: Cp, name: &'static str, bytes: Bytes) -> Op {
 }
 
 /// Every operation with counters of its own. The first one stands for all others.
-pub(super) const OPS: [Op; 30] = [
+pub(super) const OPS: [Op; 31] = [
     Op { nsid: 0, opcode: 0, namespace: "other", name: "other", bytes: Bytes::None },
     block(Nvm::FLUSH, "flush", Bytes::None),
     block(Nvm::WRITE, "write", Bytes::Data),
@@ -85,6 +85,7 @@ pub(super) const OPS: [Op; 30] = [
     objects(Kv::DELETE, "delete", Bytes::None),
     objects(Kv::EXIST, "exist", Bytes::None),
     objects(Kv::STORE_NEWER, "store_newer", Bytes::Data),
+    objects(Kv::LIST_FOLDER, "list_folder", Bytes::None),
     memory(Slm::COPY, "copy", Bytes::None),
     memory(Slm::READ, "read", Bytes::Data),
     memory(Slm::FILL, "fill", Bytes::None),

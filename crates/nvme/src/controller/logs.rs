@@ -61,7 +61,7 @@ const NVM: [(u8, bool); 8] = [
     (Nvm::COPY.0, true),
 ];
 
-const KV: [(u8, bool); 7] = [
+const KV: [(u8, bool); 8] = [
     (Kv::FLUSH.0, false),
     (Kv::STORE.0, true),
     (Kv::RETRIEVE.0, false),
@@ -69,6 +69,7 @@ const KV: [(u8, bool); 7] = [
     (Kv::DELETE.0, true),
     (Kv::EXIST.0, false),
     (Kv::STORE_NEWER.0, true),
+    (Kv::LIST_FOLDER.0, false),
 ];
 
 const SLM: [(u8, bool); 4] =

@@ -1,8 +1,9 @@
 //! Numbers that the standard leaves to vendors, as this project's drives use them: namespace
 //! identifiers, and codes of the vendor specific ranges.
 //!
-//! Three opcodes are vendor specific: Store Newer of the Key Value command set, and the two of the
-//! tunnel, which a drive with a tunnel takes in its compute namespace. The drives refuse all other
+//! Four opcodes are vendor specific: Store Newer of the Key Value command set, List Folder of the
+//! objects' namespace, and the two of the tunnel, which a drive with a tunnel takes in its compute
+//! namespace. The drives refuse all other
 //! admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has the same
 //! table, and a test compares the two.
 //!
@@ -11,6 +12,7 @@
 //! - [`combine`]: the task and the answers of the program `combine`
 //! - [`pages`]: checksums of pages, and the task of the program that compares them
 //! - [`executions`]: the log of executions
+//! - [`folders`]: what lies below a folder of objects' names
 //! - [`location`]: where a piece lies on a drive, in each of these formats
 //! - [`media_errors`]: the log of media errors
 //! - [`services`]: the log of the drive's services, and orders to one of them
@@ -19,6 +21,7 @@
 pub mod combine;
 pub mod execute;
 pub mod executions;
+pub mod folders;
 pub mod location;
 pub mod media_errors;
 pub mod pages;
@@ -85,13 +88,14 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 22] = [
+pub const TABLE: [(Kind, u32, &str); 23] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
     (Kind::Namespace, NSID_MEMORY, NAMESPACES[3].1),
     (Kind::Namespace, NSID_COMPUTE, NAMESPACES[4].1),
     (Kind::Opcode, Kv::STORE_NEWER.0 as u32, "Store Newer"),
+    (Kind::Opcode, Kv::LIST_FOLDER.0 as u32, "List Folder"),
     (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
     (Kind::LogPage, LogId::MEDIA_ERRORS.0 as u32, "media errors"),
     (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),

@@ -28,6 +28,7 @@ mod accept;
 mod claim;
 mod copy;
 mod entry;
+mod folders;
 pub mod grow;
 mod holders;
 mod keys;
@@ -57,6 +58,7 @@ pub use accept::{accept, damaged_entries, forget, write_over};
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub(crate) use claim::{keys as claim_keys, read_one as read_claim};
 pub use copy::{DamagedCopy, in_words, key_in_words, key_of_words, look};
+pub use folders::{Below, below, read_each};
 pub use entry::{
     Entry, Extents, KEY_PREFIX, Malformed, Missing, NAME_BYTES_MAX, ObjectId, On, PIECES_MAX,
     Parity, Placement, Protection, State, key,

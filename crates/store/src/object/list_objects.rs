@@ -1,9 +1,19 @@
-//! List: every name of the catalogue.
+//! List: objects of the catalogue, all of them or those of a folder.
+//!
+//! A list of all reads every key of every drive. A list by prefix asks for the folders below it
+//! ([`catalogue::below`]), and costs what it returns.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use csd_nvme::kv::Key;
+use csd_nvme::vendor::folders::split_name;
 
 use super::Error;
 use crate::array::Array;
-use crate::catalogue::{self, Entry, State};
-use crate::error::NameError;
+use crate::catalogue::{self, Below, Entry, State};
+use crate::in_flight::{in_flight, share};
+use crate::steady::steadily;
 
 /// Objects of an array.
 #[derive(Clone, Debug, Default)]
@@ -23,22 +33,148 @@ pub struct Listed {
 /// The error that prevented a majority from answering.
 pub async fn list(array: &Array) -> Result<Listed, Error> {
     let mut listed = Listed::default();
-    for key in catalogue::keys_of_all(array).await? {
-        let found = match catalogue::read(array, &key, "in the list").await {
-            Err(error @ Error::Name(NameError::Damaged { .. })) => {
-                array.note_damage(error.to_string());
-                listed.damaged += 1;
-                continue;
-            }
-            found => found?,
-        };
-        match found.newest() {
-            Some(entry) if entry.state == State::Sealed => listed.sealed.push(entry.clone()),
-            Some(entry) if entry.state == State::Staged => listed.staged.push(entry.clone()),
-            _ => {}
+    let keys = catalogue::keys_of_all(array).await?;
+    for entry in catalogue::read_each(array, keys, &mut listed.damaged).await? {
+        match entry.state {
+            State::Sealed => listed.sealed.push(entry),
+            State::Staged => listed.staged.push(entry),
+            State::Deleted => {}
         }
     }
     listed.sealed.sort_by(|a, b| a.name.cmp(&b.name));
     listed.staged.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(listed)
+}
+
+/// Returns the sealed objects whose names begin with `prefix`, sorted by name, and the number of
+/// names of which too few copies are sound. These are noted in the array ([`Array::damage_met`]).
+///
+/// # Errors
+/// The error that prevented as many drives from answering as readers need.
+pub async fn list_under(array: &Array, prefix: &str) -> Result<(Vec<Entry>, usize), Error> {
+    steadily(array, async || under(array, prefix).await).await
+}
+
+async fn under(array: &Array, prefix: &str) -> Result<(Vec<Entry>, usize), Error> {
+    let (path, beginning) = split_name(prefix);
+    let waiting = RefCell::new(vec![(path.to_owned(), beginning.to_owned())]);
+    let (mut entries, mut unreadable, mut damaged) = (BTreeMap::new(), BTreeSet::new(), 0);
+    let (mut cannot, mut failed) = (false, None);
+    let one = |(path, beginning): (String, String)| {
+        (share(u64::MAX), async move { catalogue::below(array, &path, &beginning, false).await })
+    };
+    in_flight(
+        || waiting.borrow_mut().pop().map(one),
+        |below| match below {
+            Ok(Some(mut below)) => {
+                let folders = below.folders.into_iter().map(|path| (path, String::new()));
+                waiting.borrow_mut().extend(folders);
+                unreadable.append(&mut below.unreadable);
+                damaged += below.damaged;
+                entries.extend(below.objects.into_iter().map(|entry| (entry.name.clone(), entry)));
+            }
+            Ok(None) => cannot = true,
+            Err(error) => failed = Some(error),
+        },
+    )
+    .await;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if cannot {
+        let Listed { mut sealed, damaged, .. } = list(array).await?;
+        sealed.retain(|entry| entry.name.starts_with(prefix));
+        return Ok((sealed, damaged));
+    }
+    for entry in read_unreadable(array, unreadable, &mut damaged).await? {
+        if entry.name.starts_with(prefix) {
+            entries.insert(entry.name.clone(), entry);
+        }
+    }
+    Ok((entries.into_values().collect(), damaged))
+}
+
+/// Reads the names that a drive could not read: another one may.
+async fn read_unreadable(
+    array: &Array,
+    keys: BTreeSet<Key>,
+    damaged: &mut usize,
+) -> Result<Vec<Entry>, Error> {
+    let mut entries = catalogue::read_each(array, keys, damaged).await?;
+    entries.retain(|entry| entry.state == State::Sealed);
+    Ok(entries)
+}
+
+/// Objects and folders in a folder.
+#[derive(Clone, Debug, Default)]
+pub struct Children {
+    /// Sealed objects by name.
+    pub objects: Vec<Entry>,
+    /// Paths of folders, which end in `/`.
+    pub folders: BTreeSet<String>,
+    /// Number of names of which too few copies are sound.
+    pub damaged: usize,
+}
+
+impl Children {
+    /// Adds an object somewhere below the folder `path`.
+    fn add(&mut self, path: &str, entry: Entry) {
+        let Some(rest) = entry.name.strip_prefix(path) else { return };
+        match rest.find('/') {
+            Some(at) => drop(self.folders.insert(entry.name[..=path.len() + at].to_owned())),
+            None if self.objects.iter().any(|object| object.name == entry.name) => {}
+            None => self.objects.push(entry),
+        }
+    }
+}
+
+/// Returns what lies in a folder; its `path` is empty or ends in `/`.
+///
+/// # Errors
+/// As [`list_under`].
+pub async fn children(array: &Array, path: &str) -> Result<Children, Error> {
+    let mut children = steadily(array, async || children_of(array, path).await).await?;
+    children.objects.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(children)
+}
+
+async fn children_of(array: &Array, path: &str) -> Result<Children, Error> {
+    let Some(below) = catalogue::below(array, path, "", false).await? else {
+        let Listed { sealed, damaged, .. } = list(array).await?;
+        let mut children = Children { damaged, ..Children::default() };
+        sealed.into_iter().for_each(|entry| children.add(path, entry));
+        return Ok(children);
+    };
+    let Below { objects, folders, unreadable, mut damaged, .. } = below;
+    let others = read_unreadable(array, unreadable, &mut damaged).await?;
+    let mut children = Children { objects, folders, damaged };
+    others.into_iter().for_each(|entry| children.add(path, entry));
+    Ok(children)
+}
+
+/// Returns true if an object lies below the folder `path`, which ends in `/`.
+///
+/// # Errors
+/// As [`list_under`].
+pub async fn is_folder(array: &Array, path: &str) -> Result<bool, Error> {
+    steadily(array, async || has_object(array, path).await).await
+}
+
+async fn has_object(array: &Array, path: &str) -> Result<bool, Error> {
+    let Some(few) = catalogue::below(array, path, "", true).await? else {
+        return Ok(!under(array, path).await?.0.is_empty());
+    };
+    if !few.objects.is_empty() {
+        return Ok(true);
+    }
+    for folder in &few.folders {
+        if Box::pin(has_object(array, folder)).await? {
+            return Ok(true);
+        }
+    }
+    // Few are left to be found: what the drives told first was none.
+    match few.has_more || !few.unreadable.is_empty() {
+        true => Ok(!under(array, path).await?.0.is_empty()),
+        false => Ok(false),
+    }
 }

@@ -53,7 +53,7 @@ pub use draft::Stored;
 pub use duplicate::{Duplicated, duplicate};
 pub use encode_cost::{Account, Encode, Model, Moved};
 pub use get::{Form, GetOptions, Got, Sink, get};
-pub use list_objects::{Listed, list};
+pub use list_objects::{Children, Listed, children, is_folder, list, list_under};
 pub use pieces::read_piece;
 pub use protect::{Protected, protect};
 pub use put::{PutOptions, put, replace};

@@ -10,7 +10,7 @@ mod accepted;
 mod overtaken;
 mod records;
 mod units;
-mod unreadable;
+pub(in crate::array) mod unreadable;
 
 use csd_nvme::kv::Key;
 use csd_reactor::Buffer;

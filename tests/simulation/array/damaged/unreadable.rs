@@ -25,14 +25,23 @@ const HALF: [usize; 3] = [0, 2, 4];
 
 /// Flips a bit in the copies of the entry of object 0 on these drives.
 pub(super) fn flip_on(lane: &Lane, drives: &[usize]) {
-    let (media, key) = (lane.media_at_rest(), key(&name_of(0)));
+    assert_eq!(flip_copies(lane, &name_of(0), drives), drives.len() as u64, "no copy");
+}
+
+/// Flips a bit in the copies of an entry on those of these drives that have one. Returns their
+/// number.
+pub(in crate::array) fn flip_copies(lane: &Lane, name: &str, drives: &[usize]) -> u64 {
+    let (media, key) = (lane.media_at_rest(), key(name));
+    let mut flipped = 0;
     for drive in drives {
-        let value = media[*drive].value(&key).expect("it has a copy");
+        let Some(value) = media[*drive].value(&key) else { continue };
         let disk = &lane.drives[*drive].disk;
         let found = disk.at_rest(|memory| places(memory, &[&value])).remove(0);
         assert!(!found.is_empty(), "no copy on d{drive}");
         found.into_iter().for_each(|at| flip_bit(disk, at + value.len() as u64 / 2, 3));
+        flipped += 1;
     }
+    flipped
 }
 
 /// Returns a lane with two objects on blocks, of which the last drive has forgotten its pieces.

@@ -10,12 +10,14 @@ use std::time::Duration;
 use csd_kvlog::{Progress, Value};
 use csd_nvme::kv::{Command, Key};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_OBJECTS;
 use csd_reactor::{now, timeout};
 
 use super::super::data_pdu::DataPdu;
 use super::super::link::{HEADROOM, TAILROOM};
 use super::super::request::{Done, Payload, Request};
 use crate::drive::Core;
+use crate::folders;
 use crate::limits::PIECE_BYTES_MAX;
 use crate::log::Level;
 
@@ -55,6 +57,15 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             request.turn = deleted.inspect_err(|status| note_full(&core, *status))?;
             Ok(Done::Result(0))
         }
+        Command::ListFolder(asked) if request.sqe.nsid() == NSID_OBJECTS => {
+            request.check_buffer(u64::from(asked.size))?;
+            let _held = request.link.acquire_answer(u64::from(asked.size)).await;
+            let _reserved = request.link.reserve(u64::from(asked.size)).await;
+            let data = folders::list(asked).await?;
+            request.send(&data, true).await;
+            Ok(Done::Data(0))
+        }
+        Command::ListFolder(_) => Err(Status::INVALID_OPCODE),
         Command::Exist(key) => match core.kv.exist(nsid, key).await? {
             true => Ok(Done::Result(0)),
             false => Err(Status::KEY_DOES_NOT_EXIST),

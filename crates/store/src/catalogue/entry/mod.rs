@@ -13,7 +13,7 @@ mod protection;
 mod wire;
 
 use csd_kernels::ElementType;
-use csd_nvme::kv::Key;
+use csd_nvme::vendor::folders::{ENTRY_FIXED_BYTES as FIXED_BYTES, ENTRY_MAGIC as MAGIC};
 
 use crate::array::{DRIVES_MAX, DriveIndex};
 use crate::layout::{self, DIMENSIONS_MAX, Layout, Parts, Spread};
@@ -23,26 +23,21 @@ use wire::{
     length, parse_extents, parse_parts, parse_sums, state_code, state_of,
 };
 
+pub use csd_nvme::vendor::folders::{KEY_PREFIX, key};
+pub(super) use csd_nvme::vendor::folders::name_in;
 pub use object_id::ObjectId;
 pub use placement::{Extents, On, Placement};
 pub use protection::are_protected;
 pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 
-/// First four bytes: "CSDC".
-const MAGIC: [u8; 4] = *b"CSDC";
 /// Version of an entry without digests of its chunks and without protection.
 const VERSION: u16 = 1;
 /// Version of an entry with digests of its chunks, a protection, losses that it survives, or a
 /// copy.
 const VERSION_WITH_SUMS: u16 = 2;
-/// First byte of a catalogue key.
-pub const KEY_PREFIX: u8 = 0x01;
 /// Longest name, bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
 
-const FIXED_BYTES: usize = 112;
-/// Offset of the numbers of members and dimensions, and of the length of the name.
-const LENGTHS_AT: usize = 64;
 const CRC_BYTES: usize = 4;
 
 /// State of an object.
@@ -105,24 +100,6 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
-
-/// Returns the key under which every drive keeps the entry of `name`.
-#[must_use]
-pub fn key(name: &str) -> Key {
-    let mut key = [KEY_PREFIX; 16];
-    key[1..].copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..15]);
-    Key::new(&key).expect("sixteen bytes are a key")
-}
-
-/// Returns what stands in the place of the name in bytes that may be no valid entry; the caller
-/// compares its key.
-pub(super) fn name_in(data: &[u8]) -> Option<&str> {
-    let lengths = data.get(LENGTHS_AT..)?.first_chunk::<6>()?;
-    let length = |at: usize| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]]));
-    let (members, dimensions, bytes) = (length(0), length(2), length(4));
-    let name = data.get(FIXED_BYTES + 2 * members + 8 * dimensions..)?.get(..bytes)?;
-    str::from_utf8(name).ok()
-}
 
 impl Entry {
     /// Returns the layout of the chunks.

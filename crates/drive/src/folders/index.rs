@@ -1,0 +1,205 @@
+//! [`FolderIndex`]: folders and their children, by keys.
+//!
+//! A folder is there as long as an object lies below it. Does no I/O. Invariants: every object's
+//! folder is there, and every folder but the topmost is a child of its own folder; a folder without
+//! children is removed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use csd_nvme::kv::Key;
+use csd_nvme::vendor::folders::{BEGINNING_BYTES, key, order, split, split_name};
+
+/// Place of a child among the others: its order, then its key.
+type Place = (u64, Key);
+
+/// A child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// An object.
+    Object,
+    /// A folder, with the last component of its path.
+    Folder(Box<str>),
+}
+
+/// Children of a folder.
+#[derive(Debug, Default)]
+struct Folder {
+    /// Key of the folder above, but for the topmost one.
+    above: Option<Key>,
+    children: BTreeMap<Place, (Held, [u8; BEGINNING_BYTES])>,
+}
+
+/// Some of a folder's children.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) children: Vec<(Key, Held)>,
+    /// Number of children that were looked at.
+    pub(super) looks: u64,
+    /// Order from which on there may be others.
+    pub(super) next: Option<u64>,
+}
+
+/// The folders of all names.
+#[derive(Debug, Default)]
+pub(super) struct FolderIndex {
+    folders: HashMap<Key, Folder>,
+    /// Folder of each object.
+    objects: HashMap<Key, Key>,
+    unreadable: BTreeSet<Place>,
+}
+
+impl FolderIndex {
+    /// Returns the number of objects and folders.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len() + self.folders.len()
+    }
+
+    /// Returns the keys whose entries cannot be read, in their order.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &Key> {
+        self.unreadable.iter().map(|(_, key)| key)
+    }
+
+    /// Sets what stands under a key: the name of an object, nothing, or what cannot be read.
+    pub(super) fn set(&mut self, of: &Key, name: Result<Option<&str>, ()>) {
+        let place = (order(of), *of);
+        match name {
+            Err(()) => drop(self.unreadable.insert(place)),
+            Ok(_) => drop(self.unreadable.remove(&place)),
+        }
+        match name {
+            Ok(Some(name)) if !self.objects.contains_key(of) => self.insert(*of, name),
+            Ok(None) | Err(()) => self.remove(of),
+            // A key stands for one name.
+            Ok(Some(_)) => {}
+        }
+    }
+
+    fn insert(&mut self, of: Key, name: &str) {
+        let (mut path, last) = split_name(name);
+        let mut child = (of, (Held::Object, beginning(last)));
+        self.objects.insert(of, key(path));
+        loop {
+            let (above, component) = split(path);
+            let is_topmost = path.is_empty();
+            let folder = self.folders.entry(key(path)).or_default();
+            let is_new = folder.children.is_empty();
+            folder.above = (!is_topmost).then(|| key(above));
+            folder.children.insert((order(&child.0), child.0), child.1);
+            if !is_new || is_topmost {
+                return;
+            }
+            let held = Held::Folder(component.strip_suffix('/').unwrap_or(component).into());
+            child = (key(path), (held, beginning(component)));
+            path = above;
+        }
+    }
+
+    fn remove(&mut self, of: &Key) {
+        let (mut child, mut within) = (*of, self.objects.remove(of));
+        while let Some(folder_key) = within {
+            let Some(folder) = self.folders.get_mut(&folder_key) else { return };
+            folder.children.remove(&(order(&child), child));
+            if !folder.children.is_empty() {
+                return;
+            }
+            within = self.folders.remove(&folder_key).and_then(|folder| folder.above);
+            child = folder_key;
+        }
+    }
+
+    /// Returns children of a folder, from an order on, whose names go on with these bytes up to the
+    /// first zero. Looks at about `looks_max` of them; those of one order stay together.
+    pub(super) fn page(
+        &self,
+        folder: &Key,
+        from: u64,
+        beginning: &[u8; BEGINNING_BYTES],
+        looks_max: usize,
+    ) -> Page {
+        let mut page = Page::default();
+        let Some(folder) = self.folders.get(folder) else { return page };
+        let length = beginning.iter().position(|byte| *byte == 0).unwrap_or(BEGINNING_BYTES);
+        let first = (from, Key::new(&[0]).expect("a key, less than any of sixteen bytes"));
+        let mut last = None;
+        for ((order, key), (held, begins)) in folder.children.range(first..) {
+            if page.looks >= looks_max as u64 && last != Some(*order) {
+                page.next = Some(*order);
+                break;
+            }
+            (last, page.looks) = (Some(*order), page.looks + 1);
+            if begins[..length] == beginning[..length] {
+                page.children.push((*key, held.clone()));
+            }
+        }
+        page
+    }
+}
+
+/// Returns the first bytes of a component, then zeros.
+fn beginning(component: &str) -> [u8; BEGINNING_BYTES] {
+    let mut bytes = [0; BEGINNING_BYTES];
+    let length = component.len().min(BEGINNING_BYTES);
+    bytes[..length].copy_from_slice(&component.as_bytes()[..length]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: [u8; BEGINNING_BYTES] = [0; BEGINNING_BYTES];
+
+    fn with(names: &[&str]) -> FolderIndex {
+        let mut index = FolderIndex::default();
+        names.iter().for_each(|name| index.set(&key(name), Ok(Some(name))));
+        index
+    }
+
+    /// Children of a folder: `x/` for folders, `*` for objects.
+    fn children(index: &FolderIndex, path: &str) -> Vec<String> {
+        let page = index.page(&key(path), 0, &ANY, 1000);
+        let shown = |held: &Held| match held {
+            Held::Object => "*".to_owned(),
+            Held::Folder(component) => format!("{component}/"),
+        };
+        let mut shown: Vec<String> = page.children.iter().map(|(_, held)| shown(held)).collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn a_folder_is_there_while_an_object_lies_below_it() {
+        let names = ["x", "a/x", "a/b/x", "a/b/y", "a/", "/x", "a//x"];
+        let mut index = with(&names);
+        assert_eq!(children(&index, ""), ["*", "/", "a/"]);
+        assert_eq!(children(&index, "a/"), ["*", "*", "/", "b/"], "a/x and a/ itself");
+        assert_eq!(children(&index, "a/b/"), ["*", "*"]);
+        assert!(children(&index, "a").is_empty() && children(&index, "b/").is_empty());
+        index.set(&key("a/b/x"), Ok(None));
+        assert_eq!(children(&index, "a/"), ["*", "*", "/", "b/"]);
+        index.set(&key("a/b/y"), Err(()));
+        assert_eq!(children(&index, "a/"), ["*", "*", "/"]);
+        assert_eq!(index.unreadable().collect::<Vec<_>>(), [&key("a/b/y")]);
+        names.iter().for_each(|name| index.set(&key(name), Ok(None)));
+        assert_eq!((index.len(), index.unreadable().count()), (0, 0));
+    }
+
+    #[test]
+    fn pages_have_each_child_once_and_those_that_begin_so() {
+        let names: Vec<String> = (0..1000).map(|number| format!("d/{number}")).collect();
+        let mut index = FolderIndex::default();
+        names.iter().for_each(|name| index.set(&key(name), Ok(Some(name))));
+        for looks_max in [1, 7, 256, 5000] {
+            let (mut found, mut from) = (BTreeSet::new(), Some(0));
+            while let Some(first) = from {
+                let page = index.page(&key("d/"), first, &ANY, looks_max);
+                assert!(page.looks <= looks_max as u64);
+                assert!(page.children.iter().all(|(key, _)| found.insert(*key)));
+                from = page.next;
+            }
+            assert_eq!(found, names.iter().map(|name| key(name)).collect());
+        }
+        let page = index.page(&key("d/"), 0, &beginning("99"), 5000);
+        assert_eq!(page.children.len(), 11, "99, and 990 to 999");
+    }
+}

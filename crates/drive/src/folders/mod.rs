@@ -1,0 +1,193 @@
+//! List Folder: what lies directly below a folder of objects' names.
+//!
+//! The first core keeps the folders of all names in memory ([`FolderIndex`]), from the first such
+//! command on, and brings them up to date before each answer: it reads the entries whose keys
+//! changed, and no others. So an answer costs what it returns, and what changed since the one
+//! before. The entries that it returns are read from the medium. Invariant: an answer has every
+//! object whose entry was there, complete and readable, when the command came, and stayed.
+
+mod index;
+mod read;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use csd_kvlog::Kv;
+use csd_kvlog::format::SHARDS;
+use csd_kvlog::watch::KeyKind;
+use csd_nvme::kv::{KEY_BYTES_MAX, Key};
+use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_OBJECTS;
+use csd_nvme::vendor::folders::{self, Answer, Child, Request};
+use csd_reactor::{
+    CoreId, Semaphore, call, class, core_id, core_local, set_core_local, worked, yield_now,
+};
+
+use index::{FolderIndex, Held};
+use read::{Seen, read_each};
+
+/// Most names in memory, at about 150 bytes each. A drive with more of them refuses the command,
+/// and hosts read all entries.
+const NAMES_MAX: usize = 1 << 20;
+/// Entries that are read together.
+const TOGETHER: usize = 32;
+/// Children that are looked at between two yields.
+const LOOKS_MAX: usize = 256;
+
+/// Keys of entries.
+fn entries() -> KeyKind {
+    let nsid = u16::try_from(NSID_OBJECTS).expect("3");
+    KeyKind { nsid, first: folders::KEY_PREFIX, length: KEY_BYTES_MAX.into() }
+}
+
+/// The folders of a drive's names.
+pub(crate) struct Folders {
+    kv: Rc<Kv>,
+    index: RefCell<FolderIndex>,
+    // Keys that changed, and whose entries were not read since.
+    changed: RefCell<BTreeSet<Key>>,
+    // Held while entries are read.
+    reading: Semaphore,
+}
+
+/// Lets the first core answer List Folder.
+pub(crate) fn start(kv: &Rc<Kv>) {
+    if core_id() == CoreId(0) {
+        let (kv, reading) = (Rc::clone(kv), Semaphore::new(1));
+        let (index, changed) = (RefCell::default(), RefCell::default());
+        set_core_local(Rc::new(Folders { kv, index, changed, reading }));
+    }
+}
+
+/// Returns the data of an answer.
+///
+/// # Errors
+/// The status to answer with: [`Status::CAPACITY_EXCEEDED`] with too many names.
+pub(crate) async fn list(request: Request) -> Result<Vec<u8>, Status> {
+    let here = async move || {
+        let folders = core_local::<Folders>().ok_or(Status::NAMESPACE_NOT_READY)?;
+        folders.list(request).await
+    };
+    if core_id() == CoreId(0) {
+        return here().await;
+    }
+    call(CoreId(0), class(), here).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+}
+
+impl Folders {
+    async fn list(&self, request: Request) -> Result<Vec<u8>, Status> {
+        let answer = Answer::new(request.size)?;
+        self.read_changed().await?;
+        match request.folder {
+            Some(folder) => self.children(&folder, &request, answer).await,
+            None => self.unreadable(&request, answer),
+        }
+    }
+
+    /// Reads the entries whose keys changed.
+    async fn read_changed(&self) -> Result<(), Status> {
+        let _reading = self.reading.acquire(1).await;
+        for shard in 0..SHARDS as usize {
+            loop {
+                let changed = self.kv.changed(shard, entries(), LOOKS_MAX).await?;
+                let is_last = changed.len() < LOOKS_MAX;
+                self.changed.borrow_mut().extend(changed);
+                // A command that is given up leaves the others for the next one.
+                self.read_noted().await?;
+                if is_last {
+                    break;
+                }
+            }
+        }
+        let again: Vec<Key> = self.index.borrow().unreadable().copied().collect();
+        self.changed.borrow_mut().extend(again);
+        self.read_noted().await
+    }
+
+    async fn read_noted(&self) -> Result<(), Status> {
+        loop {
+            let keys: Vec<Key> = self.changed.borrow().iter().take(TOGETHER).copied().collect();
+            if keys.is_empty() {
+                return Ok(());
+            }
+            for (key, seen) in read_each(&self.kv, keys).await {
+                let mut index = self.index.borrow_mut();
+                index.set(&key, seen.name());
+                self.changed.borrow_mut().remove(&key);
+                if index.len() > NAMES_MAX {
+                    return Err(Status::CAPACITY_EXCEEDED);
+                }
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Returns the children of a folder.
+    async fn children(
+        &self,
+        folder: &Key,
+        request: &Request,
+        mut answer: Answer,
+    ) -> Result<Vec<u8>, Status> {
+        let mut from = Some(request.from);
+        while let Some(first) = from {
+            let page = self.index.borrow().page(folder, first, &request.beginning, LOOKS_MAX);
+            worked(page.looks);
+            for children in page.children.chunks(TOGETHER) {
+                let objects = children.iter().filter(|(_, held)| *held == Held::Object);
+                let keys = objects.map(|(key, _)| *key).collect();
+                let mut entries = read_each(&self.kv, keys).await.into_iter();
+                for (key, held) in children {
+                    let fits = match held {
+                        Held::Folder(component) => answer.push(key, Child::Folder(component)),
+                        Held::Object => {
+                            let (_, seen) = entries.next().expect("one for each key");
+                            seen.child().is_none_or(|child| answer.push(key, child))
+                        }
+                    };
+                    if !fits {
+                        return answer.finish(true, None, self.unreadable_count());
+                    }
+                }
+                yield_now().await;
+            }
+            from = page.next;
+        }
+        answer.finish(false, None, self.unreadable_count())
+    }
+
+    /// Returns the keys whose entries cannot be read.
+    fn unreadable(&self, request: &Request, mut answer: Answer) -> Result<Vec<u8>, Status> {
+        for key in self.index.borrow().unreadable() {
+            if folders::order(key) >= request.from && !answer.push(key, Child::Key) {
+                return answer.finish(true, None, self.unreadable_count());
+            }
+        }
+        answer.finish(false, None, self.unreadable_count())
+    }
+
+    fn unreadable_count(&self) -> u64 {
+        self.index.borrow().unreadable().count() as u64
+    }
+}
+
+impl Seen {
+    /// Returns what the index holds of it: the name of a complete object, or that it is unreadable.
+    fn name(&self) -> Result<Option<&str>, ()> {
+        match self {
+            Self::None => Ok(None),
+            Self::Entry { name, .. } => Ok(name.as_deref()),
+            Self::Unreadable => Err(()),
+        }
+    }
+
+    /// Returns what is answered; `None` if the object is not there or not complete any more.
+    fn child(&self) -> Option<Child<'_>> {
+        match self {
+            Self::None | Self::Entry { name: None, .. } => None,
+            Self::Entry { bytes: Some(bytes), .. } => Some(Child::Object(bytes)),
+            Self::Entry { .. } | Self::Unreadable => Some(Child::Key),
+        }
+    }
+}
