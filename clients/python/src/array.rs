@@ -57,11 +57,29 @@ impl NativeArray {
         Ok(NativeObject { entry })
     }
 
-    /// Returns the objects, and the number of names that are damaged.
-    fn list(&self, py: Python<'_>) -> PyResult<(Vec<NativeObject>, usize)> {
-        let listed = detached(py, || self.objects.list())?.map_err(fail)?;
-        let sealed = listed.sealed.into_iter().map(|entry| NativeObject { entry });
-        Ok((sealed.collect(), listed.damaged))
+    /// Returns the objects in a folder, the paths of the folders in it, and the number of names
+    /// that cannot be known.
+    fn children(
+        &self,
+        py: Python<'_>,
+        path: &str,
+    ) -> PyResult<(Vec<NativeObject>, Vec<String>, usize)> {
+        let found = detached(py, || self.objects.children(path))?.map_err(fail)?;
+        let objects = found.objects.into_iter().map(|entry| NativeObject { entry });
+        Ok((objects.collect(), found.folders.into_iter().collect(), found.damaged))
+    }
+
+    /// Returns whether an object lies below a folder.
+    fn is_folder(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        detached(py, || self.objects.is_folder(path))?.map_err(fail)
+    }
+
+    /// Returns the objects whose names begin with a prefix, and the number of names that are
+    /// damaged.
+    fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<NativeObject>, usize)> {
+        let (sealed, damaged) = detached(py, || self.objects.list(prefix))?.map_err(fail)?;
+        let sealed = sealed.into_iter().map(|entry| NativeObject { entry });
+        Ok((sealed.collect(), damaged))
     }
 
     fn read<'py>(

@@ -158,9 +158,7 @@ impl Command {
             Kv::LIST => Ok(Self::List { from: Some(Key::of(&view)?), size }),
             Kv::DELETE => Ok(Self::Delete(Key::of(&view)?)),
             Kv::EXIST => Ok(Self::Exist(Key::of(&view)?)),
-            Kv::LIST_FOLDER => {
-                folders::Request::parse(sqe, Key::of(&view)?).map(Self::ListFolder)
-            }
+            Kv::LIST_FOLDER => folders::Request::parse(sqe, Key::of(&view)?).map(Self::ListFolder),
             _ => Err(Status::INVALID_OPCODE),
         }
     }

@@ -20,7 +20,7 @@ use csd_reactor::{Config, CoreId, Hosted, Pending, Unanswered, core_local, set_c
 use crate::array::{self, Array, ArrayFile, Plan, Writers};
 use crate::catalogue::Entry;
 use crate::error::DriveError;
-use crate::object::{self, Listed, Progress, PutOptions, Stored};
+use crate::object::{self, Children, Progress, PutOptions, Stored};
 use crate::source::Source;
 
 /// The one core.
@@ -106,12 +106,32 @@ impl Objects {
         self.run(async move |array: &Array| object::lookup(array, &name).await)
     }
 
-    /// Returns all objects.
+    /// Returns the objects whose names begin with `prefix`, and the number of names of which too
+    /// few copies are sound.
     ///
     /// # Errors
-    /// As [`object::list`].
-    pub fn list(&self) -> Result<Listed, Error> {
-        self.run(async |array: &Array| object::list(array).await)
+    /// As [`object::list_under`].
+    pub fn list(&self, prefix: &str) -> Result<(Vec<Entry>, usize), Error> {
+        let prefix = prefix.to_owned();
+        self.run(async move |array: &Array| object::list_under(array, &prefix).await)
+    }
+
+    /// Returns what lies in a folder; its `path` is empty or ends in `/`.
+    ///
+    /// # Errors
+    /// As [`object::children`].
+    pub fn children(&self, path: &str) -> Result<Children, Error> {
+        let path = path.to_owned();
+        self.run(async move |array: &Array| object::children(array, &path).await)
+    }
+
+    /// Returns true if an object lies below the folder `path`, which ends in `/`.
+    ///
+    /// # Errors
+    /// As [`object::is_folder`].
+    pub fn is_folder(&self, path: &str) -> Result<bool, Error> {
+        let path = path.to_owned();
+        self.run(async move |array: &Array| object::is_folder(array, &path).await)
     }
 
     /// Fills `into` with the object's bytes from `start` on. All bytes together are compared with

@@ -16,9 +16,9 @@ use csd_store::catalogue::rebuild;
 use csd_store::object::{self, Error, On, Progress, PutOptions};
 use csd_store::source::Source;
 
+use super::Lane;
 use super::damaged::unreadable::flip_copies;
 use super::pace::{ask, begin, empty_drive, options_of};
-use super::Lane;
 use crate::seeds;
 
 /// Steps of a run, each of some changes and a fault.
@@ -27,7 +27,8 @@ const STEPS: u64 = 6;
 const FOLDERS: [&str; 7] = ["", "a/", "a/b/", "a/b/c/d/", "a//", "with a long component/", "w/"];
 const NAMES: u64 = 4;
 /// Prefixes that are asked for.
-const PREFIXES: [&str; 9] = ["", "a", "a/", "a/b", "a/b/c/", "a/x1", "wi", "with a long c", "none/"];
+const PREFIXES: [&str; 9] =
+    ["", "a", "a/", "a/b", "a/b/c/", "a/x1", "wi", "with a long c", "none/"];
 
 /// What happened, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::array::Array;
-use csd_store::in_flight::{in_flight, share};
 use csd_store::catalogue::Entry;
+use csd_store::in_flight::{in_flight, share};
 use serde_json::json;
 
 use super::download::{Downloads, path_of};

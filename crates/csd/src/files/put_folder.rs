@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
-use csd_store::in_flight::{in_flight, share};
 use csd_store::catalogue::Entry;
+use csd_store::in_flight::{in_flight, share};
 use serde_json::{Value, json};
 
 use super::listing::{as_folder, files};

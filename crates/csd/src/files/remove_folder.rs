@@ -53,9 +53,8 @@ pub(crate) fn remove_folder(options: &cli::Rm, context: &Context) -> Result<Repo
     let progress = bar.progress.clone();
     let (removed, tally) = context.with_array_to_write(async move |array: &Array| {
         let (mut waiting, mut removed) = (entries.into_iter(), Vec::new());
-        let one = |entry: Entry| {
-            (1, async move { (object::remove_this(array, &entry).await, entry) })
-        };
+        let one =
+            |entry: Entry| (1, async move { (object::remove_this(array, &entry).await, entry) });
         let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
         in_flight(next, |(done, entry)| match done {
             Ok(warnings) => {

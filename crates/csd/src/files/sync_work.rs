@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_store::array::Array;
-use csd_store::in_flight::{in_flight, share};
 use csd_store::catalogue::Entry;
+use csd_store::in_flight::{in_flight, share};
 use csd_store::layout::Scheme;
 use csd_store::object::{self, Progress};
 

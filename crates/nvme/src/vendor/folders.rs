@@ -327,14 +327,22 @@ mod tests {
 
     #[test]
     fn paths_are_cut_at_their_slashes() {
-        for (path, folder, rest) in
-            [("", "", ""), ("a/", "", "a/"), ("a/b/", "a/", "b/"), ("a//", "a/", "/"), ("/", "", "/")]
-        {
+        for (path, folder, rest) in [
+            ("", "", ""),
+            ("a/", "", "a/"),
+            ("a/b/", "a/", "b/"),
+            ("a//", "a/", "/"),
+            ("/", "", "/"),
+        ] {
             assert_eq!(split(path), (folder, rest), "{path:?}");
         }
-        for (name, folder, rest) in
-            [("x", "", "x"), ("a/x", "a/", "x"), ("a/", "a/", ""), ("/x", "/", "x"), ("a//x", "a//", "x")]
-        {
+        for (name, folder, rest) in [
+            ("x", "", "x"),
+            ("a/x", "a/", "x"),
+            ("a/", "a/", ""),
+            ("/x", "/", "x"),
+            ("a//x", "a//", "x"),
+        ] {
             assert_eq!(split_name(name), (folder, rest), "{name:?}");
         }
     }
@@ -380,7 +388,10 @@ mod tests {
             (key_of(2, 0), Child::Folder("folder")),
             (key_of(3, 0), Child::Key),
         ];
-        assert_eq!(answered, Answered { children: children.to_vec(), next: Some(9), unreadable: 4 });
+        assert_eq!(
+            answered,
+            Answered { children: children.to_vec(), next: Some(9), unreadable: 4 }
+        );
         for length in 0..data.len() {
             assert_eq!(Answered::parse(&data[..length]), None, "{length}");
         }

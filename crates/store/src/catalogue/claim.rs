@@ -22,6 +22,7 @@ use std::rc::Rc;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
+use futures_util::future::join_all;
 
 use super::entry::{self, Entry};
 use super::on_all::on_all;
@@ -272,8 +273,8 @@ pub(super) async fn release(
     let deletes = on_all(array, move |drive: Rc<Drive>| {
         let keys = keys.clone();
         async move {
-            for key in &keys {
-                let deleted = drive.objects.delete(key).await;
+            let deletes = keys.iter().map(|key| drive.objects.delete(key));
+            for deleted in join_all(deletes).await {
                 deleted.map_err(|error| Error::command(&drive, error))?;
             }
             Ok(())

@@ -115,14 +115,7 @@ impl Draft {
     async fn write_sealed(&self, array: &Array, sealed: &mut Entry) -> Result<Vec<String>, Error> {
         // All drives that are up shall hold it.
         array.renew().await;
-        let write = steadily(array, async || {
-            let ground = catalogue::settle(array, &self.entry.name).await?;
-            if !ground.is_of(&self.entry) {
-                return Err(Error::Name(NameError::Overtaken { name: self.entry.name.clone() }));
-            }
-            catalogue::write(array, sealed, &ground).await
-        });
-        write.await
+        catalogue::write_after(array, sealed, &self.entry).await
     }
 
     /// Abandons the object: deletes its chunks, as far as drives can be reached.

@@ -217,11 +217,8 @@ async fn sweep_drive(drive: &Rc<Drive>, object: ObjectId) -> Result<(), Error> {
 
 /// Records that a removed object has no data left, unless another writer owns the name by now.
 async fn spend(array: &Array, tombstone: Entry) -> Result<Vec<String>, Error> {
-    let ground = catalogue::settle(array, &tombstone.name).await?;
-    if !ground.is_of(&tombstone) {
-        return Ok(Vec::new());
-    }
-    match catalogue::write(array, &mut spent(tombstone), &ground).await {
+    let mut spent = spent(tombstone.clone());
+    match catalogue::write_after(array, &mut spent, &tombstone).await {
         Err(Error::Name(NameError::Overtaken { .. })) => Ok(Vec::new()),
         written => written,
     }

@@ -23,8 +23,8 @@ use wire::{
     length, parse_extents, parse_parts, parse_sums, state_code, state_of,
 };
 
-pub use csd_nvme::vendor::folders::{KEY_PREFIX, key};
 pub(super) use csd_nvme::vendor::folders::name_in;
+pub use csd_nvme::vendor::folders::{KEY_PREFIX, key};
 pub use object_id::ObjectId;
 pub use placement::{Extents, On, Placement};
 pub use protection::are_protected;
