@@ -71,9 +71,10 @@ def check_parts(catalogue: Catalogue, only: Sequence[str], without: Sequence[str
     ModelError
         If it is not so.
     """
-    for name in (*only, *without):
-        if name not in catalogue.parts:
-            raise ModelError("part", name, "one that csdplan catalogue lists")
+    for option, names in (("only", only), ("without", without)):
+        for name in names:
+            if name not in catalogue.parts:
+                raise ModelError(option, name, "a part that csdplan catalogue lists")
     if both := sorted(set(only) & set(without)):
         raise ModelError("without", ", ".join(both), "parts that --only does not name")
 
