@@ -5,7 +5,7 @@ A part whose numbers the catalogue does not know is left out, and the answer say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -71,12 +71,23 @@ def check_parts(catalogue: Catalogue, only: Sequence[str], without: Sequence[str
     ModelError
         If it is not so.
     """
-    for option, names in (("only", only), ("without", without)):
-        for name in names:
-            if name not in catalogue.parts:
-                raise ModelError(option, name, "a part that csdplan catalogue lists")
+    check_known(catalogue, "only", only)
+    check_known(catalogue, "without", without)
     if both := sorted(set(only) & set(without)):
         raise ModelError("without", ", ".join(both), "parts that --only does not name")
+
+
+def check_known(catalogue: Catalogue, option: str, names: Iterable[str]) -> None:
+    """Check that the parts that an option names exist.
+
+    Raises
+    ------
+    ModelError
+        If one does not.
+    """
+    for name in names:
+        if name not in catalogue.parts:
+            raise ModelError(option, name, "a part that csdplan catalogue lists")
 
 
 def to_request(

@@ -21,7 +21,6 @@ from csdplan.model.inputs import FloatArray, positive, slow_down
 from csdplan.model.overlap import Overlap
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, media_Bps
 
-
 #: Relative error of a rate that a solver found.
 _ROUNDING = 1e-9
 
