@@ -8,6 +8,7 @@ import pytest
 
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
+from csdplan.result.purchase import topology
 from csdplan.solve.optimize import optimize
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
@@ -121,3 +122,23 @@ def test_unknown_watts_of_a_switch_are_named_where_power_counts() -> None:
     dark = replace(asked.network[2], active_W=None)
     with pytest.raises(ModelError, match="the watts of small"):
         replace(asked, network=(asked.network[0], dark))
+
+
+def test_a_fast_card_and_slow_boxes_take_ports_of_two_switches() -> None:
+    cpu = Cpu("cpu", 64, 5000.0, 40 * GB, 4)
+    local = DriveKind("local", 1e5, TB, GB)
+    box = DriveKind("box", 500.0, TB, 4 * GB, slots=0)
+    network = (
+        NetworkPart("card", 300.0, 14 * GB),
+        NetworkPart("narrow", 200.0, 6 * GB, 4),
+        NetworkPart("wide", 300.0, 14 * GB, 1),
+    )
+    scan = Demand("scan", 11 * GB, {"cpu": 0.4e-9}, {})
+    asked = Request((cpu,), (local, box), (scan,), overlap=Overlap.PIPELINED, network=network)
+    plan = optimize(asked, explain=False)
+    assert plan is not None
+    assert plan.bought == {"cpu": 1, "box": 3, "card": 1, "narrow": 1, "wide": 1}
+    sheet = topology(asked, plan)
+    ports = dict(zip(sheet.column("name"), sheet.column("port"), strict=True))
+    assert ports["card"] == "slot, and port of wide"
+    assert ports["box"] == "port of narrow"
