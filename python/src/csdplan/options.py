@@ -24,6 +24,9 @@ ProfileLike = Profile | str | Path
 #: One file name, or several.
 Paths = str | Path | Sequence[str | Path]
 
+#: Break-even points that a question may aim at.
+TARGET_MAX = 1_000_000
+
 F = TypeVar("F", bound=Callable[..., object])
 
 

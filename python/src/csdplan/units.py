@@ -72,3 +72,10 @@ def quantity(name: str, value: object, measures: str) -> float:
     if not isfinite(amount):
         raise ModelError(name, value, expected)
     return amount
+
+
+def as_written(bound: float, value: object, measures: str) -> str:
+    """Return a bound of a quantity in the unit in which a person wrote the value: 1000%."""
+    found = _NUMBER.fullmatch(str(value).strip())
+    unit = found.group(2) if found is not None else ""
+    return f"{bound / UNITS[measures].get(unit, 1.0):.6g}{unit}"

@@ -41,7 +41,7 @@ def test_a_job_on_two_purchases() -> None:
         ((*JOB, "--job", "0"), "job = 0: expected more than 0 bytes"),
         (("--store", "1TB"), "workload = none: expected at least one"),
         (("--job", "1TB"), "store, workload = absent"),
-        ((*JOB, "--compare", "nothing"), "part = nothing"),
+        ((*JOB, "--compare", "nothing"), "compare = nothing"),
     ],
 )
 def test_wrong_use_is_one_line(arguments: tuple[str, ...], message: str) -> None:

@@ -67,7 +67,7 @@ def test_an_option_refuses_what_is_no_number(name: str, flag: str) -> None:
         ("simulate --profile newport --kernel count --dispatch 1e9", "dispatch"),
         ("simulate --profile newport --kernel count --sd-comp 1e12", "sd-comp"),
         ("import ../x -o - --kernel k:1GB:0.1 --host-cores 4 --read-bps 7GB/s", "name = ../x"),
-        ("import x -o - --kernel k:1GB:0.1 --host-cores 4 --read-bps -5", "read = -5"),
+        ("import x -o - --kernel k:1GB:0.1 --host-cores 4 --read-bps -5", "read_Bps = -5"),
         ("import x -o - --kernel k:1GB:0.1 --host-cores 4 --read-bps 7GB/s --price-usd 0",
          "price_usd = 0: expected more than 0"),
     ],

@@ -49,8 +49,8 @@ def test_what_is_not_needed_is_sold() -> None:
     [
         (("--store", "1TB"), "have = nothing"),
         (("--store", "1TB", "--have", "epyc-7763"), "expected PART=COUNT"),
-        (("--store", "1TB", "--have", "nothing=2"), "part = nothing: expected one"),
-        (("--store", "1TB", "--have", "dell-r760=2"), "part = dell-r760"),
+        (("--store", "1TB", "--have", "nothing=2"), "have = nothing: expected a part"),
+        (("--store", "1TB", "--have", "dell-r760=2"), "have = dell-r760"),
         (("--store", "1TB", "--have", "catalina=2"), "have = catalina"),
         ((*TWELVE, "--store", "1TB", "--resale", "120%"), "a share of at most 1"),
         (TWELVE, "store, workload = absent"),

@@ -67,9 +67,11 @@ def test_drives_on_the_network_bring_cards_switches_and_rack_units() -> None:
     tables = cp.plan("1PB", workload=workload, only=only, rack="60U", power="20kW")
     bill = tables["bill"].set_index("what")
     boxes, cards = bill.loc["drive", "count"], bill.loc["network card", "count"]
-    assert bill.loc["switch", "count"] == -(-(boxes + cards) // 32)
+    switch = load_catalogue().parts[bill.loc["switch", "name"]]
+    assert bill.loc["switch", "count"] == -(-(boxes + cards) // (switch.value("ports") or 0))
+    height = (switch.value("rack_units") or 0) * bill.loc["switch", "count"]
     rack = tables["requirements"].set_index("requirement").loc["rack", "reached"]
-    assert rack == boxes + bill.loc["switch", "count"] + 2 * bill.loc["host", "count"]
+    assert rack == boxes + height + 2 * bill.loc["host", "count"]
     network = {*bill.loc[["network card", "switch"], "name"]}
     assert set(tables["certainty"]["name"]) >= network
 

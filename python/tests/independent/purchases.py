@@ -5,7 +5,7 @@ tries every set of hosts. It shares no code with the optimizer. A host does what
 it: cores read no more than ports, lanes, memory and media leave, and drives that compute keep to
 their media. As many of its drives' bytes are computed inside as can be: a byte that a drive leaves
 to its host takes as much of its media. Where clients get results, each host has a card that carries
-them and a port of a switch, and its cores give them out.
+them and a port of a switch, which is no slower than the card, and its cores give them out.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
-from math import ceil
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, 
 
 GB, TB = 1e9, 1e12
 CLOSE = 1e-6
-#: Of the one switch on offer: a third host needs another.
+#: Of each switch on offer: a third host needs another.
 SWITCH_PORTS = 2
 
 
@@ -60,11 +60,12 @@ def random_request(rng: np.random.Generator) -> Request:
     limits = Limits(hosts_max=3)
     if rng.random() < 0.7:
         return Request(cpus, kinds, (Demand("w", required, core_s, inside),), limits, overlap)
-    prices, links = rng.integers(50, 400, 3).astype(float), np.sort(rng.uniform(0.5, 6, 2)) * GB
+    prices, links = rng.integers(50, 400, 4).astype(float), np.sort(rng.uniform(0.5, 6, 2)) * GB
     network = (
         NetworkPart("slow", prices[0], float(links[0])),
         NetworkPart("fast", prices[0] + prices[1], float(links[1])),
-        NetworkPart("switch", prices[2], 6 * GB, SWITCH_PORTS),
+        NetworkPart("narrow", prices[2], float(rng.uniform(links[0] / GB, 6)) * GB, SWITCH_PORTS),
+        NetworkPart("wide", prices[2] + prices[3], 6 * GB, SWITCH_PORTS),
     )
     demand = Demand("w", required, core_s, {}, returns=float(rng.choice([0.2, 1.0])))
     clients = Clients(float(rng.choice([0.0, 0.5])) / GB)
@@ -96,33 +97,49 @@ def rate_Bps(asked: Request, cpu: Cpu, counts: tuple[int, ...], link_Bps: float)
 def cheapest_usd(asked: Request) -> float | None:
     """Return the price of the cheapest purchase; None if none does what is required."""
     cards = [(part.price_usd, part.link_Bps) for part in asked.network if not part.ports]
-    switch_usd = sum(part.price_usd for part in asked.network if part.ports)
     hosts = {
         (
             card_usd
             + cpu.price_usd
             + sum(n * k.price_usd for n, k in zip(counts, asked.drives, strict=True)),
             rate_Bps(asked, cpu, counts, link_Bps),
+            link_Bps,
         )
-        for card_usd, link_Bps in cards or [(0.0, np.inf)]
+        for card_usd, link_Bps in cards or [(0.0, 0.0)]
         for cpu in asked.cpus
         for counts in product(range(cpu.slots + 1), repeat=len(asked.drives))
         if sum(counts) <= cpu.slots
     }
-    # A host that costs no less and does no more than another is never needed.
+    # A host that costs no less, does no more and needs no slower port is never needed.
     useful = [
         one
         for one in hosts
-        if not any(o != one and o[0] <= one[0] and o[1] >= one[1] for o in hosts)
+        if not any(o != one and o[0] <= one[0] and o[1] >= one[1] and o[2] <= one[2] for o in hosts)
     ]
     required = asked.demands[0].required_Bps * (1 - 1e-9)
     prices = [
-        sum(usd for usd, _ in chosen) + switch_usd * ceil(number / SWITCH_PORTS)
+        sum(usd for usd, _, _ in chosen) + switches_usd(asked, [link for _, _, link in chosen])
         for number in range(1, asked.limits.hosts_max + 1)
         for chosen in combinations_with_replacement(useful, number)
-        if sum(rate for _, rate in chosen) >= required
+        if sum(rate for _, rate, _ in chosen) >= required
     ]
     return min(prices, default=None)
+
+
+def switches_usd(asked: Request, links: Sequence[float]) -> float:
+    """Return the price of the cheapest switches, each card in a port that is no slower."""
+    switches = [part for part in asked.network if part.ports]
+    best = np.inf if switches else 0.0
+    for number in range(1, len(links) + 1):
+        for chosen in combinations_with_replacement(switches, number):
+            ports = sorted((one.link_Bps for one in chosen for _ in range(one.ports)), reverse=True)
+            # The fastest card into the fastest port, and so on: no other way does more.
+            fits = len(ports) >= len(links) and all(
+                port >= link for port, link in zip(ports, sorted(links, reverse=True), strict=False)
+            )
+            if fits:
+                best = min(best, sum(one.price_usd for one in chosen))
+    return best
 
 
 def compare(asked: Request) -> str:

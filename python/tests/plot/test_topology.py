@@ -44,7 +44,7 @@ def test_every_drive_is_a_square_and_those_that_compute_are_filled() -> None:
 
 
 def test_equal_hosts_are_drawn_once_and_cards_lead_to_the_network() -> None:
-    card = ("1 to 5", "network card", "nic", 1, "slot", None, 2e9, None, None)
+    card = ("1 to 5", "network card", "nic", 1, "slot", None, 2e9, 3e9, 0.0)
     switch = ("network", "switch", "sw", 1, "32 ports each", None, None, None, None)
     alone = topology.figure(sheet(host("1 to 5"), drive("1 to 5", "big", 4)), TITLES, 600)
     assert "Hosts 1 to 5, each: cpu" in alone
@@ -52,7 +52,7 @@ def test_equal_hosts_are_drawn_once_and_cards_lead_to_the_network() -> None:
     assert alone.count('class="case"') == 3
     assert "Network" not in alone
     joined = topology.figure(sheet(host("1 to 5"), card, switch), TITLES, 600)
-    assert "2 GB/s from the network" in joined
+    assert "slot: 2 GB/s with drives on the network, 3 GB/s to clients<" in joined
     assert "1 x sw, 32 ports each" in joined
     assert joined.count('class="wire"') > alone.count('class="wire"')
 
@@ -71,3 +71,12 @@ def test_nothing_reaches_out_of_the_drawing(width: int) -> None:
     for x, said in re.findall(r'<text class="[^"]*" x="([0-9.]+)"[^>]*>([^<]*)', drawn):
         assert float(x) + 7.4 * len(said) <= edge
     assert "drive with a name" in drawn
+
+
+def test_equal_hosts_behind_the_first_cross_no_text_of_it() -> None:
+    drawn = topology.figure(sheet(host("1 to 5"), drive("1 to 5", "big", 4)), TITLES, 600)
+    (front,) = re.findall(r'<rect class="case" x="([0-9.]+)" y="[0-9.]+" width="([0-9.]+)"', drawn)
+    edge = float(front[0]) + float(front[1])
+    behind = re.findall(r'<path class="case" d="M([0-9.]+) ', drawn)
+    assert len(behind) == 2
+    assert all(float(x) >= edge for x in behind)

@@ -10,6 +10,7 @@ from csdplan import CsdplanError
 from csdplan.hardware import load_catalogue
 from csdplan.profile import load
 from csdplan.request.ask import read_ask
+from csdplan.request.front import carried_Bps
 from csdplan.request.offer import to_request
 from csdplan.solve.purchase import Request, port_Bps
 
@@ -104,3 +105,28 @@ def test_an_ingest_of_two_hours_a_day_wears_drives_as_its_volume_does() -> None:
     assert counts[0] == -(-30e9 * DAY // 30.72e12)
     # The peak still counts: a CM6-R stores no more than its write speed.
     assert counts[1] == max(-(-30e9 * DAY / 12 // 30.72e12), -(-30e9 // 4e9))
+
+
+def test_switches_are_offered_that_carry_a_card() -> None:
+    parts = load_catalogue()
+
+    def speeds(**choice: Any) -> tuple[list[int], list[int]]:
+        found = to_request(
+            read_ask({"store": "10TB", "serve": "1GB/s"}), parts, load("newport"), {}, **choice
+        ).request
+        rates = [(part, round(part.link_Bps / carried_Bps(1e9 / 8))) for part in found.network]
+        cards = sorted(rate for part, rate in rates if not part.ports)
+        return cards, sorted(rate for part, rate in rates if part.ports)
+
+    # The fastest card is as fast as the fastest port.
+    assert speeds() == ([25, 100, 200, 200], [25, 100, 200])
+    assert speeds(only=["connectx-6-dx"]) == ([200], [200])
+    assert speeds(only=["connectx-6-dx-100g"]) == ([100], [100, 200])
+    assert speeds(only=["spectrum-sn2410"]) == ([25, 25, 25, 25], [25])
+
+
+def test_a_box_is_no_faster_than_its_port() -> None:
+    only = ["bluefield2-box", "spectrum-sn2410"]
+    ask = read_ask({"store": "100TB"})
+    found = to_request(ask, load_catalogue(), load("newport"), {}, only=only).request
+    assert [kind.read_Bps for kind in found.drives] == [carried_Bps(25e9 / 8)]

@@ -47,6 +47,20 @@ def test_every_drive_that_computes_adds() -> None:
         assert better["throughput_Bps"] >= plain["throughput_Bps"] * (1 - 1e-9)
 
 
+def test_at_the_limit_of_media_the_split_is_one_of_many() -> None:
+    """From two drives that compute on, media are the limit; what they do most grows with them."""
+    workload = workload_of(load("smartssd"), "count")
+    whole, parts = mix([workload], {"count": 1.0}, drives=8, csds=range(9), cores=48)
+    assert whole.column("throughput_Bps")[2:] == pytest.approx([8 * workload.media_Bps] * 7)
+    by_drives = [float(str(one)) for one in parts.column("by_drives")]
+    assert by_drives == sorted(by_drives)
+    assert by_drives[8] == pytest.approx(8 / 7 * by_drives[7], rel=1e-3)
+    assert parts.note.startswith("with 2, 3, 4, 5, 6, 7, 8 csds")
+    assert "one of many" in parts.note
+    _, alone = mix([COUNT], {"count": 1.0}, drives=16, csds=[0, 8, 16], cores=4)
+    assert alone.note == ""
+
+
 def test_page_rank_goes_to_the_drives_first() -> None:
     """Newport computes page rank nearly as fast as a core, but counts slowly: advantage decides."""
     shares = {"count": 1.0, "page-rank": 1.0}

@@ -8,6 +8,7 @@ import pytest
 
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
+from csdplan.result.purchase import topology
 from csdplan.solve.optimize import optimize
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
@@ -15,7 +16,10 @@ GB, TB = 1e9, 1e12
 
 
 def request(rng: np.random.Generator) -> Request:
-    """Return a small random question with local drives, boxes, two cards and two switches."""
+    """Return a small random question with local drives, boxes, two cards and two switches.
+
+    The fast card is too fast for the small switch, and in some of the questions the boxes are.
+    """
     cpu = Cpu("cpu", 16, float(rng.integers(1000, 9000)), 20 * GB, 4, 100.0, 5.0, 2.0)
     local = DriveKind("local", float(rng.integers(300, 900)), 8 * TB, 5 * GB, 10.0)
     price = float(rng.integers(300, 900))
@@ -24,8 +28,9 @@ def request(rng: np.random.Generator) -> Request:
         NetworkPart("slow", float(rng.integers(100, 400)), 6 * GB, active_W=10.0),
         NetworkPart("fast", float(rng.integers(300, 900)), 14 * GB, active_W=15.0),
     ]
+    small_Bps = 6 * GB if rng.random() < 0.7 else 3 * GB
     switches = [
-        NetworkPart("small", float(rng.integers(200, 900)), 14 * GB, 4, 90.0, 1.0),
+        NetworkPart("small", float(rng.integers(200, 900)), small_Bps, 4, 90.0, 1.0),
         NetworkPart("large", float(rng.integers(600, 2000)), 14 * GB, 12, 150.0, 2.0),
     ]
     demand = Demand("scan", float(rng.integers(5, 25)) * GB, {"cpu": 0.4e-9}, {})
@@ -50,7 +55,9 @@ def cheapest(asked: Request) -> float | None:
             for (a, b), s, g in product(cards, range(4), range(3)):
                 if boxes and not a + b:
                     continue
-                if boxes + a + b > s * small.ports + g * large.ports:
+                needs = [slow.link_Bps] * a + [fast.link_Bps] * b + [box.read_Bps] * boxes
+                ports = [large.link_Bps] * g * large.ports + [small.link_Bps] * s * small.ports
+                if not _fits(sorted(needs, reverse=True), ports):
                     continue
                 if locals_ * local.capacity_bytes + boxes * box.capacity_bytes < (
                     limits.capacity_bytes
@@ -73,6 +80,12 @@ def cheapest(asked: Request) -> float | None:
     return best
 
 
+def _fits(needs: list[float], ports: list[float]) -> bool:
+    """Return whether each finds a port that is no slower; both from the fastest down."""
+    each = zip(needs, ports, strict=False)
+    return len(needs) <= len(ports) and all(need <= port for need, port in each)
+
+
 def _in_time(required_Bps: float, hosts: int, cpu: Cpu, read_Bps: float) -> bool:
     """Overlapped hosts: drives, intake and cores each carry the whole rate."""
     return required_Bps <= min(read_Bps, hosts * cpu.ingest_Bps, hosts * 16 / 0.4e-9)
@@ -80,8 +93,8 @@ def _in_time(required_Bps: float, hosts: int, cpu: Cpu, read_Bps: float) -> bool
 
 def test_plans_are_those_of_an_enumeration() -> None:
     rng = np.random.default_rng(5)
-    networked = 0
-    for _ in range(12):
+    networked, switches = 0, set[str]()
+    for _ in range(24):
         asked = replace(request(rng), overlap=Overlap.PIPELINED)
         expected, plan = cheapest(asked), optimize(asked, explain=False)
         if expected is None:
@@ -90,8 +103,10 @@ def test_plans_are_those_of_an_enumeration() -> None:
         assert plan is not None
         assert plan.price_usd == pytest.approx(expected)
         networked += bool(plan.network)
+        switches |= {"small", "large"} & plan.network.keys()
         assert bool(plan.drives.get("box")) == bool(plan.network)
-    assert networked >= 3, "boxes are bought in some of the cases"
+    assert networked >= 6, "boxes are bought in some of the cases"
+    assert switches == {"small", "large"}
 
 
 def test_without_drives_on_the_network_nothing_of_it_is_bought() -> None:
@@ -107,3 +122,23 @@ def test_unknown_watts_of_a_switch_are_named_where_power_counts() -> None:
     dark = replace(asked.network[2], active_W=None)
     with pytest.raises(ModelError, match="the watts of small"):
         replace(asked, network=(asked.network[0], dark))
+
+
+def test_a_fast_card_and_slow_boxes_take_ports_of_two_switches() -> None:
+    cpu = Cpu("cpu", 64, 5000.0, 40 * GB, 4)
+    local = DriveKind("local", 1e5, TB, GB)
+    box = DriveKind("box", 500.0, TB, 4 * GB, slots=0)
+    network = (
+        NetworkPart("card", 300.0, 14 * GB),
+        NetworkPart("narrow", 200.0, 6 * GB, 4),
+        NetworkPart("wide", 300.0, 14 * GB, 1),
+    )
+    scan = Demand("scan", 11 * GB, {"cpu": 0.4e-9}, {})
+    asked = Request((cpu,), (local, box), (scan,), overlap=Overlap.PIPELINED, network=network)
+    plan = optimize(asked, explain=False)
+    assert plan is not None
+    assert plan.bought == {"cpu": 1, "box": 3, "card": 1, "narrow": 1, "wide": 1}
+    sheet = topology(asked, plan)
+    ports = dict(zip(sheet.column("name"), sheet.column("port"), strict=True))
+    assert ports["card"] == "slot, and port of wide"
+    assert ports["box"] == "port of narrow"

@@ -55,7 +55,9 @@ def random_request(rng: np.random.Generator) -> Request:
     if boxed or clients is not None:
         network = (
             NetworkPart("card", float(rng.integers(50, 300)), float(rng.uniform(2, 9)) * GB),
+            NetworkPart("fast", float(rng.integers(50, 500)), 20 * GB),
             NetworkPart("switch", float(rng.integers(50, 300)), 25 * GB, 8),
+            NetworkPart("narrow", float(rng.integers(20, 200)), float(rng.uniform(3, 9)) * GB, 4),
         )
     demands = tuple(
         Demand(
@@ -151,9 +153,19 @@ def check(asked: Request, plan: Plan) -> None:
             if share.workload == demand.name
         ]
         assert sum(rates) >= demand.required_Bps / MORE
-    ports = sum(part.ports * plan.network.get(part.name, 0) for part in asked.network)
-    cards = sum(one.hosts * sum(one.cards.values()) for one in hosts)
-    assert sum(held.count for held in boxes) + cards <= ports, "each has a port of a switch"
+    links = {part.name: part.link_Bps for part in asked.network}
+    ports = sorted(
+        part.link_Bps
+        for part in asked.network
+        for _ in range(part.ports * plan.network.get(part.name, 0))
+    )
+    needs = sorted(
+        [4 * GB] * sum(held.count for held in boxes)
+        + [links[c] for one in hosts for c, n in one.cards.items() for _ in range(n * one.hosts)]
+    )
+    assert len(needs) <= len(ports), "each has a port of a switch"
+    each = zip(reversed(needs), reversed(ports), strict=False)
+    assert all(need <= port for need, port in each), "that is no slower"
     if asked.clients is not None:
         results = {demand.name: demand.returns for demand in asked.demands}
         every = sum(

@@ -83,6 +83,13 @@ def test_a_drive_that_was_silent_is_said(stand_in: Path) -> None:
     assert "csd characterize: drive d0 did not answer" in json.loads(result.stdout)["warnings"]
 
 
+def test_what_every_run_warns_of_is_said_once(stand_in: Path) -> None:
+    (stand_in.parent / "unsettled").touch()
+    result = run(stand_in, "--short", "--kernel", "count", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["warnings"].count("csd run: not settled") == 1
+
+
 def test_the_short_form_says_that_its_times_say_nothing(stand_in: Path) -> None:
     result = run(stand_in, "--short", "--kernel", "count")
     assert result.exit_code == 0, result.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from csdplan import plot
+from csdplan_reproduce import configurations
 from csdplan_reproduce.basis import Basis
 from csdplan_reproduce.check import Verdict
 from csdplan_reproduce.figures import FIGURES
@@ -81,6 +82,7 @@ def text(report: Report) -> str:
             )
             table.append("| " + " | ".join(_escaped(cell) for cell in cells) + " |")
         parts.append(f"## Paper {paper}\n\n{title}\n\n" + "\n".join(table))
+    parts.append(configurations.section())
     figures = [
         f"![{caption}](figures/{name}.svg)\n\n*{caption}*" for name, (caption, _) in FIGURES.items()
     ]

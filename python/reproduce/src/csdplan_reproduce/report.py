@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from csdplan.errors import ModelError
 from csdplan.result.sheet import Sheet, sheet_of
 from csdplan_reproduce import devices, equations, planning, tables
 from csdplan_reproduce.basis import Basis, basis_of
@@ -83,8 +84,19 @@ class Report:
 
 
 def reproduce(only: Sequence[str] = ()) -> Report:
-    """Check every claim, or those whose id begins with one of `only`."""
-    chosen = [c for c in claims() if not only or c.id.startswith(tuple(only))]
+    """Check every claim, or those whose id begins with one of `only`.
+
+    Raises
+    ------
+    ModelError
+        If no claim's id begins with one of them.
+    """
+    every = claims()
+    for text in only:
+        if not any(claim.id.startswith(text) for claim in every):
+            expected = f"what ids of claims begin with, such as {every[0].id}"
+            raise ModelError("only", text, expected)
+    chosen = [c for c in every if not only or c.id.startswith(tuple(only))]
     return Report(tuple(Row(claim, _finding(claim)) for claim in chosen))
 
 

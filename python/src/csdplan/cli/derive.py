@@ -86,10 +86,9 @@ def tables(name: str, function: Callable[..., Tables]) -> Act:
 
 def _parameter(one: Declared) -> Parameter:
     option, kind = one.option, _kind(one)
-    flags = option.flag.split() or [f"--{one.name.lower().replace('_', '-')}"]
     declare = typer.Argument if option.argument else typer.Option
     info = declare(
-        *([] if option.argument else flags),
+        *([] if option.argument else flags(one)),
         help=option.help,
         min=option.min,
         max=option.max,
@@ -97,6 +96,11 @@ def _parameter(one: Declared) -> Parameter:
     )
     default = Parameter.empty if option.required else _default(one)
     return _keyword(one.name, kind if default is not None else kind | None, info, default)
+
+
+def flags(one: Declared) -> list[str]:
+    """Return the flags of an option on the command line."""
+    return one.option.flag.split() or [f"--{one.name.lower().replace('_', '-')}"]
 
 
 def _keyword(name: str, kind: Any, info: object, default: object) -> Parameter:
@@ -137,4 +141,4 @@ def _value(one: Declared, given: Any) -> Any:
     except CsdplanError:
         raise
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(str(error), param_hint=f"'{flags(one)[0]}'") from error

@@ -7,6 +7,9 @@ output holds one JSON object and nothing else, or nothing at all if the command 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -21,8 +24,35 @@ _Json = Annotated[
 ]
 
 
+#: Exceptions of click, of which typer may have a copy of its own.
+_CLICK: Any = sys.modules[typer.BadParameter.__module__]
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Say in one line what is wrong with a command; without arguments its help is printed."""
+    try:
+        yield
+    except getattr(_CLICK, "NoArgsIsHelpError", ()):
+        raise
+    except _CLICK.UsageError as error:
+        path = "csdplan" if error.ctx is None else error.ctx.command_path
+        typer.echo(f"csdplan: {error.format_message()} (see {path} --help)", err=True)
+        raise typer.Exit(error.exit_code) from error
+
+
 class _Commands(TyperGroup):
     """Commands of which each is imported when it is called; a list of them needs none."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse what stands before the command."""
+        with _in_one_line():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse and run the command."""
+        with _in_one_line():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the command and its arguments."""
@@ -181,6 +211,11 @@ _TEXTS = {
     "equations.",
     "import": "Make a profile from fio's JSON or a data sheet.",
 }
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the commands of `csdplan.commands`, as they are listed."""
+    return tuple(_TEXTS)
 
 
 def _late() -> None:

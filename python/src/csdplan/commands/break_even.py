@@ -9,6 +9,7 @@ from typing import Annotated
 from csdplan.commands.choose import choose
 from csdplan.commands.tables import BepTables, Tables, draw, plot_files
 from csdplan.options import (
+    TARGET_MAX,
     BytesOption,
     CoresOption,
     DeviceOption,
@@ -125,7 +126,8 @@ def sweep(
     *,
     host_cores: ListOfCoresOption = (1,),
     target: Annotated[
-        int | None, Option("Also say what must change for this break-even point.", min=1)
+        int | None,
+        Option("Also say what must change for this break-even point.", min=1, max=TARGET_MAX),
     ] = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,

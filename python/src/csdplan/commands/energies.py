@@ -37,6 +37,7 @@ from csdplan.options import (
 )
 from csdplan.profile.meter import Metered, read_record
 from csdplan.request.ask import Ask
+from csdplan.request.offer import check_known
 from csdplan.result import energy as sheets
 from csdplan.solve import optimize as solver
 from csdplan.solve.energy import Energy, energy_of
@@ -104,6 +105,7 @@ def energy(
         return Tables(tables, warnings, facts={"verdict": "measured", "answer": said})
     question = _question(given, ask, measured)
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
+    check_known(chosen, "compare", compare)
     names = {"cheapest": tuple(only)} | {
         f"with {name}": (*_hosts(chosen.parts, only), name) for name in compare
     }

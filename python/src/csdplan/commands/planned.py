@@ -10,6 +10,17 @@ from typing import Annotated
 
 from csdplan.commands.choose import profile_of
 from csdplan.commands.kinds import AnyKinds, Finder, OneKind
+from csdplan.commands.question import (
+    PROFILE,
+    GrowthOption,
+    KwhOption,
+    OnlyOption,
+    PowerOption,
+    ProtectOption,
+    StoreOption,
+    WithoutOption,
+    YearsOption,
+)
 from csdplan.commands.tables import Tables
 from csdplan.errors import ModelError
 from csdplan.hardware import Catalogue, load_catalogue
@@ -39,15 +50,12 @@ from csdplan.solve.purchase import Request
 from csdplan.solve.regret import Weighed, rivals, weigh
 from csdplan.texts import overlap_name
 
-_PROFILE = "newport"
 _NO_ONE_KIND = "No one kind of drive in one kind of host does this: ask without --one-kind."
 
 
 @documented
 def plan(
-    store: Annotated[
-        str | float | None, Option("Data to keep, such as 500TB.", metavar="SIZE")
-    ] = None,
+    store: StoreOption = None,
     *,
     workload: Annotated[
         Sequence[str | Mapping[str, object]],
@@ -75,13 +83,11 @@ def plan(
             "Coding, file system and spare space come on top, or do not.", flag="--usable/--raw"
         ),
     ] = True,
-    protect: Annotated[str | None, Option("none, replica:3 or rs:8+2.", metavar="CODE")] = None,
+    protect: ProtectOption = None,
     budget: Annotated[
         str | float | None, Option("For the purchase, such as 400k.", metavar="USD")
     ] = None,
-    power: Annotated[
-        str | float | None, Option("With all at work, such as 12kW.", metavar="POWER")
-    ] = None,
+    power: PowerOption = None,
     write: Annotated[
         str | float | None, Option("Client data written at peak, such as 3GB/s.", metavar="RATE")
     ] = None,
@@ -112,18 +118,12 @@ def plan(
     compression: Annotated[
         str | float | None, Option("Ratio of the data, for drives that compress.", metavar="RATIO")
     ] = None,
-    growth: Annotated[
-        str | float | None, Option("Growth a year, such as 20%.", metavar="SHARE")
-    ] = None,
-    years: Annotated[
-        str | float | None, Option("Years in service. Default: 5.", metavar="YEARS")
-    ] = None,
+    growth: GrowthOption = None,
+    years: YearsOption = None,
     rack: Annotated[
         str | float | None, Option("Rack units at most, such as 20U.", metavar="HEIGHT")
     ] = None,
-    kwh: Annotated[
-        str | float | None, Option("Price of a kWh; then energy is a cost.", metavar="USD")
-    ] = None,
+    kwh: KwhOption = None,
     hosts_max: Annotated[int | None, Option("Hosts at most. Default: 64.", min=1, max=4096)] = None,
     overlap: Annotated[
         str | None, Option("pipelined (default) or serial: how hosts work.", parse=overlap_name)
@@ -135,10 +135,8 @@ def plan(
             doc="A file with these values, TOML or JSON; options go before it.",
         ),
     ] = None,
-    only: Annotated[
-        Sequence[str], Option("Consider this part of its kind alone. Repeat it.", type=list[str])
-    ] = (),
-    without: Annotated[Sequence[str], Option("Leave out this part.", type=list[str])] = (),
+    only: OnlyOption = (),
+    without: WithoutOption = (),
     one_kind: Annotated[bool, Option("Buy drives of one kind, and hosts of one kind.")] = False,
     catalogue: Annotated[
         Paths | Catalogue,
@@ -213,7 +211,7 @@ def plan(
     values = {} if ask is None else read_file_of_question(Path(ask))
     values |= {name: value for name, value in given.items() if value is not None}
     folder = None if ask is None else Path(ask).parent
-    named = values.get("profile", _PROFILE)
+    named = values.get("profile", PROFILE)
     source = _beside(named, folder) if profile is None else profile
     question = read_ask(values, folder)
     chosen = (

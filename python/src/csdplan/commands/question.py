@@ -34,6 +34,9 @@ GrowthOption = Annotated[str | float | None, Option("Growth a year, such as 20%.
 YearsOption = Annotated[
     str | float | None, Option("Years in service. Default: 5.", metavar="YEARS")
 ]
+KwhOption = Annotated[
+    str | float | None, Option("Price of a kWh; then energy is a cost.", metavar="USD")
+]
 AskOption = Annotated[
     str | Path | None, Option("A file of a question, as plan takes it; options go before it.")
 ]

@@ -14,6 +14,7 @@ from csdplan.commands.choose import choose, profile_of
 from csdplan.errors import ModelError, PlotError
 from csdplan.hardware import Catalogue, load_catalogue
 from csdplan.options import (
+    TARGET_MAX,
     BytesOption,
     CatalogueOption,
     DeviceOption,
@@ -58,7 +59,8 @@ def report(
     sd_tx: HostTransferOption = 1.0,
     sd_comp: HostComputeOption = 1.0,
     target: Annotated[
-        int, Option("Say what would have to change for this break-even point.", min=1)
+        int,
+        Option("Say what would have to change for this break-even point.", min=1, max=TARGET_MAX),
     ] = 4,
     scenario: Annotated[
         str | Path | None,

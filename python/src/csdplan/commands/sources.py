@@ -16,7 +16,7 @@ from csdplan.profile.schema import WHOLE_MAX
 from csdplan.profile.write import as_toml
 from csdplan.result.sheet import sheet_of
 from csdplan.texts import kernel_times
-from csdplan.units import quantity
+from csdplan.units import as_written, quantity
 
 _NO_CLAIMS = (
     "published claims come with the extra reproduce: "
@@ -25,6 +25,7 @@ _NO_CLAIMS = (
 
 #: Nothing is as small or as large, whatever it measures.
 _LEAST, _MOST = 1e-6, 1e24
+_CORES_MAX = 1_000_000
 
 
 def profiles() -> Tables:
@@ -80,7 +81,7 @@ def import_profile(
     inside_Bps: Annotated[str | float | None, _stated("Data sheet: read inside.", "RATE")] = None,
     ingest_Bps: Annotated[str | float | None, _stated("The host's ingest.", "RATE")] = None,
     link_Bps: Annotated[str | float | None, _stated("The drive's link.", "RATE")] = None,
-    drive_cores: Annotated[int | None, Option("Cores of the drive.", min=1)] = None,
+    drive_cores: Annotated[int | None, Option("Cores of the drive.", min=1, max=_CORES_MAX)] = None,
     capacity_bytes: Annotated[
         str | float | None, _stated("Capacity, such as 7.68TB.", "SIZE")
     ] = None,
@@ -105,10 +106,14 @@ def import_profile(
     for path, side in ((fio, "ext"), (fio_inside, "int")):
         if path is not None:
             found |= {f"{side}_{key}": value for key, value in read_fio(Path(path)).items()}
-    sheet = {"ext_read": read_Bps, "ext_write": write_Bps, "int_read": inside_Bps}
+    sheet = (
+        ("read_Bps", "ext_read", read_Bps),
+        ("write_Bps", "ext_write", write_Bps),
+        ("inside_Bps", "int_read", inside_Bps),
+    )
     stated = {
-        key: Bandwidth(_amount(key, value, "Bps"))
-        for key, value in sheet.items()
+        key: Bandwidth(_amount(option, value, "Bps"))
+        for option, key, value in sheet
         if value is not None
     }
     if found and stated:
@@ -140,7 +145,8 @@ def import_profile(
 def _amount(name: str, value: str | float, measures: str) -> float:
     amount = quantity(name, value, measures)
     if not _LEAST <= amount <= _MOST:
-        raise ModelError(name, value, "more than 0" if amount < 1 else f"at most {_MOST:g}")
+        most = f"at most {as_written(_MOST, value, measures)}"
+        raise ModelError(name, value, "more than 0" if amount < 1 else most)
     return amount
 
 

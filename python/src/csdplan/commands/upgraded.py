@@ -11,6 +11,7 @@ from csdplan.commands.question import (
     Choice,
     CoreProfileOption,
     GrowthOption,
+    KwhOption,
     OnlyOption,
     PowerOption,
     ProtectOption,
@@ -34,7 +35,7 @@ from csdplan.options import (
     documented,
     paths_of,
 )
-from csdplan.request.offer import check_parts
+from csdplan.request.offer import check_known
 from csdplan.request.stock import HAVE, owned, sales_usd, with_stock
 from csdplan.result import planned, purchase, upgraded
 from csdplan.solve import optimize as solver
@@ -65,9 +66,7 @@ def upgrade(
     power: PowerOption = None,
     growth: GrowthOption = None,
     years: YearsOption = None,
-    kwh: Annotated[
-        str | float | None, Option("Price of a kWh; then energy is a cost.", metavar="USD")
-    ] = None,
+    kwh: KwhOption = None,
     ask: AskOption = None,
     only: OnlyOption = (),
     without: WithoutOption = (),
@@ -97,7 +96,7 @@ def upgrade(
     }  # fmt: skip
     question = ask_of(given, ask)
     chosen = load_catalogue(prices, paths_of(catalogue), drives=paths_of(drive), latest=price_date)
-    check_parts(chosen, tuple(mine), ())
+    check_known(chosen, "have", mine)
     # Parts that are there are always on offer.
     choice = Choice.of(chosen, profile, (*only, *(mine if only else ())), without)
     asked = choice.asked(question)

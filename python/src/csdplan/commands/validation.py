@@ -138,7 +138,8 @@ def validate(
         warnings = ("short: this run shows that everything works; its times say nothing",)
     elif misses:
         warnings = (f"{len(misses)} of {len(found.rows)} measurements are far from their plan",)
-    warnings += tuple(program.warnings)
+    # A run that is repeated warns each time.
+    warnings += tuple(dict.fromkeys(program.warnings))
     warnings += tuple(f"not measured: {text}" for text in measured.lost)
     panels = page.panels(found, setting)
     draw(panels, files)

@@ -137,7 +137,7 @@ def load_catalogue(
 def _day(text: str) -> day:
     try:
         return last_day(text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         expected = "a year, month or day, such as 2025, 2025-06 or 2025-06-30"
         raise ModelError("price_date", text, expected) from error
 

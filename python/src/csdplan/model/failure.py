@@ -212,8 +212,8 @@ _NOTHING = 1e-18
 
 def _binomial(number: int, count: int, share: float) -> float:
     """Return the probability that `number` of `count` are down."""
-    if share <= 0.0:
-        return float(number == 0)
+    if not 0.0 < share < 1.0:
+        return float(number == (count if share > 0.0 else 0))
     ways = lgamma(count + 1) - lgamma(number + 1) - lgamma(count - number + 1)
     return exp(ways + number * log(share) + (count - number) * log1p(-share))
 
@@ -230,7 +230,7 @@ def spares_needed(expected: float, risk: float) -> int:
     risk : float
         Share of failures that may find all spares used [1].
     """
-    fewer, spares = 0.0, 0
+    fewer, spares = float(expected == 0.0), 0
     while 1.0 - fewer > risk:
         # The logarithm, because the first terms of a large mean are smaller than any float.
         fewer += exp(spares * log(expected) - expected - lgamma(spares + 1))

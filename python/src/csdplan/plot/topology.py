@@ -49,6 +49,15 @@ class _Drawing:
         """Draw a wire."""
         self.parts.append(f'<path class="wire" d="{path}"/>')
 
+    def behind(self, x: float, y: float, width: float, height: float) -> None:
+        """Draw two boxes as far as they look out from behind one."""
+        right, bottom = x + width, y + height
+        for at in (1, 2):
+            near, far = (at - 1) * _BEHIND, at * _BEHIND
+            edge = f"M{right + near:.1f} {y + far:.1f}H{right + far:.1f}V{bottom + far:.1f}"
+            edge += f"H{x + far:.1f}V{bottom + near:.1f}"
+            self.parts.append(f'<path class="case" d="{edge}"/>')
+
     def box(self, kind: str, x: float, y: float, width: float, height: float) -> None:
         """Draw a box behind everything that is drawn already."""
         where = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
@@ -132,14 +141,13 @@ def _host(
             title = titles.get(str(row["name"]), str(row["name"]))
             drawn.line(f"M{_BUS} {hangs}H{_INSIDE - 4}M{2} {hangs}H{_BUS}")
             drawn.write(_INSIDE, f"{row['count']} x {title}", "value")
-            drawn.write(_INSIDE, f"{row['port']}: {_rate(row['read_Bps'])} from the network")
+            drawn.write(_INSIDE, _crossing(row))
     drawn.line(f"M{_BUS} {bus}V{hangs}")
     bottom = drawn.y + 8
     size = (drawn.width - 2 * _PAD, bottom - top)
     drawn.box("case", left, top, *size)
     if many > 1:
-        for at in (1, 2):
-            drawn.box("case", left + at * _BEHIND, top + at * _BEHIND, *size)
+        drawn.behind(left, top, *size)
     drawn.y = bottom + (2 * _BEHIND if many > 1 else 0) + 10
     return stubs
 
@@ -173,6 +181,20 @@ def _drives(drawn: _Drawing, row: Row, titles: Mapping[str, str]) -> float:
     ]
     drawn.write(_INSIDE, f"each {', '.join(doing) or 'keeps data'}")
     return hangs
+
+
+def _crossing(row: Row) -> str:
+    """Say where a card is, and what crosses it."""
+    crossing = [
+        f"{_rate(row[name])} {words}"
+        for name, words in (
+            ("read_Bps", "with drives on the network"),
+            ("returned_Bps", "to clients"),
+            ("written_Bps", "written by clients"),
+        )
+        if row[name]
+    ]
+    return f"{row['port']}: {', '.join(crossing)}" if crossing else str(row["port"])
 
 
 def _network(

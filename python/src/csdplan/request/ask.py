@@ -15,7 +15,7 @@ from csdplan.errors import CsdplanError, ModelError, Problem, ProfileInvalid
 from csdplan.model.overlap import Overlap
 from csdplan.request.coding import protection
 from csdplan.request.file import values_of
-from csdplan.units import quantity
+from csdplan.units import as_written, quantity
 
 #: Relative spread of times that were not measured here (one standard deviation of the logarithm).
 SPREAD = 0.05
@@ -297,9 +297,9 @@ class _Reader:
         if positive and number < _LEAST:
             self.wrong(name, value, "more than 0")
         elif number < least:
-            self.wrong(name, value, f"at least {least:g}")
+            self.wrong(name, value, f"at least {as_written(least, value, measures)}")
         elif number > most:
-            self.wrong(name, value, f"at most {most:g}")
+            self.wrong(name, value, f"at most {as_written(most, value, measures)}")
         return number if least <= number <= most else None
 
     def share(self, name: str, default: float) -> float:
@@ -368,7 +368,8 @@ def _rate(name: str, value: object) -> float:
     """Return bytes per second that something takes in; less than a byte is nothing."""
     rate = quantity(name, value, "Bps")
     if not 1 <= rate <= _MOST:
-        raise ModelError(name, value, "more than 0" if rate < 1 else f"at most {_MOST:g}")
+        most = f"at most {as_written(_MOST, value, 'Bps')}"
+        raise ModelError(name, value, "more than 0" if rate < 1 else most)
     return rate
 
 

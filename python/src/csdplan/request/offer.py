@@ -5,8 +5,8 @@ A part whose numbers the catalogue does not know is left out, and the answer say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from csdplan.errors import ModelError
@@ -71,11 +71,23 @@ def check_parts(catalogue: Catalogue, only: Sequence[str], without: Sequence[str
     ModelError
         If it is not so.
     """
-    for name in (*only, *without):
-        if name not in catalogue.parts:
-            raise ModelError("part", name, "one that csdplan catalogue lists")
+    check_known(catalogue, "only", only)
+    check_known(catalogue, "without", without)
     if both := sorted(set(only) & set(without)):
         raise ModelError("without", ", ".join(both), "parts that --only does not name")
+
+
+def check_known(catalogue: Catalogue, option: str, names: Iterable[str]) -> None:
+    """Check that the parts that an option names exist.
+
+    Raises
+    ------
+    ModelError
+        If one does not.
+    """
+    for name in names:
+        if name not in catalogue.parts:
+            raise ModelError(option, name, "a part that csdplan catalogue lists")
 
 
 def to_request(
@@ -146,6 +158,11 @@ def to_request(
     network: tuple[NetworkPart, ...] = ()
     if ask.has_clients or any(not kind.slots for kind in kinds):
         network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
+        fastest_Bps = max(part.link_Bps for part in network if part.ports)
+        kinds = [
+            kind if kind.slots else replace(kind, read_Bps=min(kind.read_Bps, fastest_Bps))
+            for kind in kinds
+        ]
     efficiency, drives_min = protection(ask.protect)
     request = Request(
         cpus=tuple(cpus),
@@ -278,7 +295,7 @@ def _kind(
     _, width = protection(ask.protect)
     most = ask.raw_bytes / width if ask.raw_bytes and width > 1 else float("inf")
     ratio = min(ask.compression, part.value("compression_max") or 1.0)
-    link_Bps = min(part.value("link_Bps") or inf, _port_Bps(part))
+    link_Bps = min(carried_Bps(part.value("link_Bps") or inf), _port_Bps(part))
     read_Bps, write_Bps = part.value("read_Bps") or 0.0, part.value("write_Bps")
     lifetime_bytes = _lifetime_bytes(part)
     return DriveKind(
@@ -332,7 +349,10 @@ def _cold(
 def _network(
     cards: Sequence[Part], switches: Sequence[Part], catalogue: Catalogue, *, watts: bool
 ) -> tuple[NetworkPart, ...]:
-    """Return cards, and the fastest of the switches: a card is no faster than its port."""
+    """Return cards, and the switches that carry at least one of them.
+
+    A card that is faster than every switch on offer is as fast as the fastest.
+    """
     needed = ["link_Bps", *(["active_W"] if watts else [])]
 
     def known(parts: Sequence[Part], *more: str) -> list[Part]:
@@ -347,18 +367,23 @@ def _network(
     if not switches or not cards:
         lacking = ", ".join(["link_Bps", "ports of a switch", "price", *needed[1:]])
         raise ModelError("network", "no card or no switch", f"one of each with {lacking}")
-    port_Bps = max(part.value("link_Bps") or 0.0 for part in switches)
-    fastest = [part for part in switches if part.value("link_Bps") == port_Bps]
+
+    def link_Bps(part: Part) -> float:
+        return part.value("link_Bps") or 0.0
+
+    fastest_Bps = max(link_Bps(part) for part in switches)
+    slowest_Bps = min(fastest_Bps, *(link_Bps(part) for part in cards))
+    carrying = [part for part in switches if link_Bps(part) >= slowest_Bps]
     return tuple(
         NetworkPart(
             name=part.name,
             price_usd=catalogue.price_usd(part.name) or 0.0,
-            link_Bps=carried_Bps(min(part.value("link_Bps") or 0.0, port_Bps)),
+            link_Bps=carried_Bps(min(link_Bps(part), fastest_Bps)),
             ports=int(part.value("ports") or 0),
             active_W=part.value("active_W"),
             rack_units=part.value("rack_units") or 0.0,
         )
-        for part in (*cards, *fastest)
+        for part in (*cards, *carrying)
     )
 
 

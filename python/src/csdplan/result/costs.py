@@ -143,7 +143,7 @@ def price_sensitivity(costs: Sequence[Cost], drive_usd: Sequence[float]) -> Shee
 
     The first system, to which the others are compared, keeps its price.
     """
-    not_negative("drive_usd", list(drive_usd))
+    not_negative("prices_usd", list(drive_usd))
     base = costs[0].purchase_usd
     rows = []
     for price in drive_usd:

@@ -15,8 +15,8 @@ from csdplan.solve.purchase import Cpu, Demand, DriveKind
 #: Capacity of a drive for questions of even placement, which do not depend on it.
 _ANY_CAPACITY = 1.0
 
-#: Busy shares above this are those of what never waits.
-_FULL = 1.0 - 1e-6
+#: Shares of work that differ by no more than this are the same.
+_SAME = 1e-6
 COLUMNS = ("ssds", "csds", "throughput_Bps", "host_busy", "drives_busy", "together")
 
 
@@ -79,15 +79,15 @@ def mix(
     csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps, media_Bps=media_Bps)
     rows: list[tuple[Value, ...]] = []
     parts: list[tuple[Value, ...]] = []
-    idle: list[int] = []
+    several: list[int] = []
     for count in csds:
         if not 0 <= count <= drives:
             raise ModelError("csds", count, f"from 0 to the {drives} devices there are")
         devices = [(ssd, drives - count), (csd, count)]
         found = split(cpu, devices, demands, placement=placement, overlap=overlap)
         rows.append(_row(drives - count, count, found))
-        if max(found.host_busy, found.drive_busy.get("csd", 1.0)) < _FULL:
-            idle.append(count)
+        if _by_drives(found, shares) > found.drives_least + _SAME:
+            several.append(count)
         parts += [
             (count, name, found.by_host[name], found.by_drives[name]) for name in found.by_host
         ]
@@ -96,18 +96,26 @@ def mix(
     note = f"Host({cores}), k_limit {effective:.4g}, data placed: {Placement(placement).value}"
     return (
         sheet_of(title, COLUMNS, rows, note),
-        sheet_of("Who computes", ("csds", "workload", "by_host", "by_drives"), parts, _many(idle)),
+        sheet_of(
+            "Who computes", ("csds", "workload", "by_host", "by_drives"), parts, _many(several)
+        ),
     )
 
 
-def _many(idle: Sequence[int]) -> str:
-    """Say where neither host nor drives are busy, so that other splits are as fast."""
-    if not idle:
+def _by_drives(found: Split, shares: Mapping[str, float]) -> float:
+    """Return the share of all input that drives do."""
+    total = sum(shares[name] for name in found.by_drives)
+    return sum(shares[name] / total * part for name, part in found.by_drives.items())
+
+
+def _many(several: Sequence[int]) -> str:
+    """Say where other splits are as fast."""
+    if not several:
         return ""
-    listed = ", ".join(str(count) for count in idle)
+    listed = ", ".join(str(count) for count in several)
     return (
-        f"with {listed} csds media and ports are the limit, and neither the host nor the drives "
-        "that compute: the split shown is one of many that are as fast"
+        f"with {listed} csds media or ports are the limit: the split shown, in which drives do "
+        "the most, is one of many that are as fast"
     )
 
 

@@ -11,7 +11,7 @@ from csdplan.request.ask import SERVED
 from csdplan.request.cold import READ
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.result.weighed import range_text
-from csdplan.solve.optimize import Plan, Shortfall
+from csdplan.solve.optimize import AT_MOST, Plan, Shortfall
 from csdplan.solve.purchase import Request
 from csdplan.solve.regret import Weighed
 from csdplan.units import bytes_text
@@ -77,7 +77,9 @@ def paragraph(
     )
     if binding:
         first = binding[0]
-        text += f"The {first.name} sets the price: 10 % less of it saves ${first.saving_usd:,.0f}. "
+        other = "more" if first.name in AT_MOST else "less"
+        text += f"The price is set by the {first.name}: "
+        text += f"10 % {other} saves ${first.saving_usd:,.0f}. "
     if plan.bound_usd < plan.cost_usd * (1 - 1e-6):
         text += (
             f"No cheaper purchase was found; none costs less than ${plan.bound_usd:,.0f}. The "

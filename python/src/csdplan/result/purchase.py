@@ -60,6 +60,7 @@ def work(plan: Plan) -> Sheet:
 def topology(request: Request, plan: Plan) -> Sheet:
     """Return what is in which host, and what crosses each drive's port and each card."""
     rows: list[tuple[Value, ...]] = []
+    ports = _ports(request, plan)
     first = 1
     for one in plan.placed:
         last = first + one.hosts - 1
@@ -72,15 +73,13 @@ def topology(request: Request, plan: Plan) -> Sheet:
         bay = 1
         for held in one.drives:
             port = (
-                "port of a switch"
-                if not one.hosts
-                else "bay " + _numbers(bay, bay + held.count - 1)
+                ports[held.name] if not one.hosts else "bay " + _numbers(bay, bay + held.count - 1)
             )
             bay += held.count
             rates = (held.inside_Bps, held.read_Bps, held.returned_Bps, held.written_Bps)
             rows.append((where, "drive", held.name, held.count, port, *rates))
         for name, count in one.cards.items():
-            port = "slot, and port of a switch"
+            port = f"slot, and {ports[name]}"
             crossing = (one.network_Bps, one.given_Bps, one.taken_Bps)
             rows.append((where, "network card", name, count, port, None, *crossing))
         first = last + 1
@@ -96,6 +95,26 @@ def topology(request: Request, plan: Plan) -> Sheet:
     )
     more = ("returned_Bps", "written_Bps")
     return sheet_of("What is in which host", (*columns, *more), rows, note)
+
+
+def _ports(request: Request, plan: Plan) -> dict[str, str]:
+    """Return the port of each kind of card and box: of the slowest switches that carry it."""
+    bought = sorted(request.network, key=lambda part: part.link_Bps)
+    switches = [part for part in bought if part.ports and part.name in plan.network]
+    free = {part.name: part.ports * plan.network[part.name] for part in switches}
+    joined = [(part.link_Bps, part.name) for part in request.network if not part.ports]
+    joined += [(kind.read_Bps, kind.name) for kind in request.drives if not kind.slots]
+    found = {}
+    # The fastest first: what they leave is enough for the others.
+    for speed, name in sorted(joined, reverse=True):
+        wanted, names = plan.network.get(name, 0) + plan.drives.get(name, 0), []
+        for switch in switches:
+            if switch.link_Bps >= speed and (taken := min(wanted, free[switch.name])):
+                names.append(switch.name)
+                free[switch.name] -= taken
+                wanted -= taken
+        found[name] = f"port of {' or '.join(names) if len(switches) > 1 else 'a switch'}"
+    return found
 
 
 def requirements(plan: Plan) -> Sheet:

@@ -117,7 +117,7 @@ def sweep(
     """
     field = "host_cores" if axis in HOST_CORES else axis
     if field not in AXES:
-        raise ModelError("axis", axis, f"one of {', '.join(AXES)}")
+        raise ModelError("over", axis, f"one of {', '.join(AXES)}")
     if not values:
         raise ModelError("values", "none", "at least one value")
     start = base or Setting()

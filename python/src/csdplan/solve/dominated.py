@@ -61,12 +61,14 @@ def _drive(request: Request, kind: DriveKind) -> tuple[float, ...]:
     place = (kind.slots, -kind.slots, kind.disk, not kind.disk)
     writes = (-(kind.write_Bps or 0.0), -kind.endurance_Bps) if request.limits.write_Bps else ()
     watts = _watts(request, kind)
-    return (kind.price_usd, kind.rack_units, *watts, *times, *lacks, *place, *writes)
+    needs = () if kind.slots else (_port_Bps(request, kind.read_Bps),)
+    return (kind.price_usd, kind.rack_units, *watts, *times, *lacks, *place, *writes, *needs)
 
 
 def _network(request: Request, part: NetworkPart) -> tuple[float, ...]:
-    # A switch stands for no card, and a card for no switch.
+    # A switch stands for no card, and a card for no switch; a card may need a faster port.
     kind = (bool(part.ports), not part.ports)
+    needs = 0.0 if part.ports else _port_Bps(request, part.link_Bps)
     return (
         part.price_usd,
         part.rack_units,
@@ -74,7 +76,14 @@ def _network(request: Request, part: NetworkPart) -> tuple[float, ...]:
         -part.link_Bps,
         -part.ports,
         *kind,
+        needs,
     )
+
+
+def _port_Bps(request: Request, link_Bps: float) -> float:
+    """Return the speed of the slowest port on offer that is as fast as a card or box."""
+    ports = (part.link_Bps for part in request.network if part.ports)
+    return min((speed for speed in ports if speed >= link_Bps), default=inf)
 
 
 def _watts(request: Request, part: Cpu | DriveKind | NetworkPart) -> tuple[float, ...]:

@@ -21,6 +21,9 @@ from csdplan.model.inputs import FloatArray, positive, slow_down
 from csdplan.model.overlap import Overlap
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, media_Bps
 
+#: Relative error of a rate that a solver found.
+_ROUNDING = 1e-9
+
 
 class Placement(StrEnum):
     """Placement of each workload's data.
@@ -54,6 +57,9 @@ class Split:
         Busy share of each kind of drive that computes [1].
     together : bool
         True if the host and all kinds that compute are busy to the end.
+    drives_least : float
+        Share of all input that drives do at least at this throughput [1]. This split is that in
+        which they do most; if the two differ, every split between them is as fast.
     """
 
     throughput_Bps: float
@@ -63,6 +69,7 @@ class Split:
     host_busy: float
     drive_busy: dict[str, float]
     together: bool
+    drives_least: float
 
 
 def split(
@@ -137,20 +144,29 @@ class _Model:
         equal, sides = self._balance(share, count, width)
         bounds = [(0.0, None if self._runs(i, k) else 0.0) for i, k in self._pairs()]
         bounds += [(0.0, None if self._host_runs(i) else 0.0) for i, _ in self._pairs()]
-        result = linprog(
-            np.append(np.zeros(2 * width), -1.0),
-            A_ub=below,
-            b_ub=np.ones(len(below)),
-            A_eq=equal,
-            b_eq=sides,
-            bounds=[*bounds, (0.0, None)],
-            method="highs",
-        )
-        assert result.x is not None, f"zero throughput is always feasible: {result.message}"
-        rate = float(result.x[-1])
+
+        def best(cost: FloatArray, rate: tuple[float, float | None]) -> FloatArray:
+            result = linprog(
+                cost,
+                A_ub=below,
+                b_ub=np.ones(len(below)),
+                A_eq=equal,
+                b_eq=sides,
+                bounds=[*bounds, rate],
+                method="highs",
+            )
+            assert result.x is not None, f"zero throughput is always feasible: {result.message}"
+            return np.asarray(result.x, dtype=np.float64)
+
+        rate = float(best(np.append(np.zeros(2 * width), -1.0), (0.0, None))[-1])
         if rate <= 0:
             raise ModelError("demands", "a workload", "one that runs wherever its data lies")
-        return self._split(result.x, rate, unit, (inside @ result.x, host @ result.x), share)
+        # Rounding must not make the rate infeasible that was just found.
+        rate *= 1.0 - _ROUNDING
+        drives = np.append(np.repeat([1.0, 0.0], width), 0.0)
+        most, least = best(-drives, (rate, rate)), best(drives, (rate, rate))
+        shares = (share, float(drives @ least) / rate)
+        return self._split(most, rate, unit, (inside @ most, host @ most), shares)
 
     def _pairs(self) -> list[tuple[int, int]]:
         return [(i, k) for i in range(len(self.demands)) for k in range(len(self.kinds))]
@@ -219,8 +235,9 @@ class _Model:
         rate: float,
         unit: float,
         busy: tuple[FloatArray, FloatArray],
-        share: FloatArray,
+        shares: tuple[FloatArray, float],
     ) -> Split:
+        share, drives_least = shares
         names = [demand.name for demand in self.demands]
         by_kind: dict[tuple[str, str], float] = {}
         by_drives: dict[str, float] = dict.fromkeys(names, 0.0)
@@ -241,6 +258,7 @@ class _Model:
             host_busy=host_busy,
             drive_busy=drive_busy,
             together=host_busy >= full and all(part >= full for part in drive_busy.values()),
+            drives_least=drives_least,
         )
 
 

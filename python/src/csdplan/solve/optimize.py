@@ -47,7 +47,7 @@ _TIE = 1e-6
 #: Hosts that an infeasible request is allowed to want at most, times those it may have.
 _HOSTS_MORE = 256
 #: Requirements that are limits, and give way upward.
-_AT_MOST = frozenset({"budget", "power", "rack", "hosts"})
+AT_MOST = frozenset({"budget", "power", "rack", "hosts"})
 
 
 def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
@@ -127,7 +127,7 @@ def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfa
         required = _required(request, name)
         if alone is None and together[name] == 0:
             continue
-        sign = 1 if name in _AT_MOST else -1
+        sign = 1 if name in AT_MOST else -1
         possible = None if alone is None else required * (1 + sign * alone[name])
         found.append(Shortfall(name, required, possible, required * (1 + sign * together[name])))
     return tuple(found)
@@ -284,7 +284,7 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
     def least(built: Program) -> dict[int, float]:
         least_cost(built)
         for name in names:
-            slack[name] = built.variable(1.0 if name not in _AT_MOST else np.inf)
+            slack[name] = built.variable(1.0 if name not in AT_MOST else np.inf)
         if "hosts" in names:
             _widen(built)
         for index, row in enumerate(built.rows):
@@ -323,5 +323,5 @@ def _slackened(request: Request, row: Row, slack: int) -> Row:
         change /= TB
     elif row.name.startswith("throughput") or row.name == "writes":
         change /= GB
-    sign = -1.0 if row.name in _AT_MOST else 1.0
+    sign = -1.0 if row.name in AT_MOST else 1.0
     return Row(row.name, {**row.terms, slack: sign * change}, row.lower, row.upper)

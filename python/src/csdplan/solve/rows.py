@@ -320,5 +320,22 @@ def _network_rows(built: Program) -> None:
             over = {v: over.get(v, 0.0) + terms.get(v, 0.0) for v in over.keys() | terms.keys()}
         if over:
             built.at_most("bandwidth of cards", {**over, **carried})
-    ports = {v: -float(parts[p].ports) for p, v in built.switch.items()}
-    built.at_most("ports of switches", {**boxes, **cards, **ports})
+    _port_rows(built)
+
+
+def _port_rows(built: Program) -> None:
+    """Give each card and box a port that is as fast as it is, or faster.
+
+    That can be done if, for every speed, so many ports are as fast as there are cards and boxes
+    (P. Hall, "On representatives of subsets", 1935): what a port carries, a faster one does, too.
+    """
+    parts = built.request.network
+    joined = {v: built.request.drives[k].read_Bps for k, v in built.box.items()}
+    joined |= {v: parts[p].link_Bps for (p, _), v in built.card.items()}
+    each = {v: built.times(g) for (_, g), v in built.card.items()}
+    for speed in sorted(set(joined.values())):
+        taken = {v: each.get(v, 1.0) for v, link_Bps in joined.items() if link_Bps >= speed}
+        ports = {
+            v: -float(parts[p].ports) for p, v in built.switch.items() if parts[p].link_Bps >= speed
+        }
+        built.at_most("ports of switches", {**taken, **ports})

@@ -96,12 +96,12 @@ def load_pace(source: str | Path | None = None, device: str | None = None) -> Pa
     name = "the shipped pace" if source is None else str(source)
     profile = load(SHIPPED if source is None else source)
     computing = sorted({point.device for point in profile.point if point.where == "drive"})
+    listed = ", ".join(computing) or "none"
     if device is None and len(computing) != 1:
-        listed = ", ".join(computing) or "none"
         raise ProfileIncomplete(f"{name}: give --device, a drive that computes; it has: {listed}")
     device = device or computing[0]
     if device not in computing:
-        raise ProfileIncomplete(f"{name} has no points of a drive {device!r}")
+        raise ProfileIncomplete(f"{name} has no points of a drive {device!r}; it has: {listed}")
     read_Bps, intake_Bps = profile.device[device].ext_read_Bps, profile.host.ingest_bw_Bps
     if read_Bps is None or intake_Bps is None:
         raise ProfileIncomplete(
