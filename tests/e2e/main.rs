@@ -125,6 +125,7 @@ mod page_lists;
 mod page_lists_by_drives;
 mod peers;
 mod program_cleanup;
+mod program_failures;
 mod programs;
 mod protected;
 mod protected_faults;
