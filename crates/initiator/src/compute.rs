@@ -137,9 +137,8 @@ impl Compute {
     async fn reason(&self, cid: u16, status: Status) -> Option<Arc<str>> {
         let (_, entries) = self.executions().await.ok()?;
         let cntlid = self.controller.identity().cntlid();
-        let is_it = |entry: &&Entry| {
-            (entry.cntlid(), entry.cid(), entry.status()) == (cntlid, cid, status)
-        };
+        let is_it =
+            |entry: &&Entry| (entry.cntlid(), entry.cid(), entry.status()) == (cntlid, cid, status);
         let reason = entries.iter().find(is_it)?.reason_text();
         (!reason.is_empty()).then(|| reason.into())
     }
