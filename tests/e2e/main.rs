@@ -88,6 +88,7 @@ mod concurrent_writers;
 mod copies;
 mod damaged_names;
 mod drive_status;
+mod each;
 mod encode_in_drives;
 mod ended_commands;
 mod failures;

@@ -20,7 +20,7 @@
 //!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
 //!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
 //!   [`mod@bench`], [`secret`] and [`generate`] are the commands
-//! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
+//! - [`mod@each_item`] runs a command for several objects or keys, and [`tally`] counts what failed; [`target`] and [`long_file`]
 //!   write output files
 
 mod account;
@@ -45,6 +45,7 @@ mod generate;
 mod get;
 mod grep;
 mod group_shares;
+mod interruptible;
 mod kv;
 mod log;
 mod log_file;
@@ -71,6 +72,7 @@ mod scrub;
 mod secret;
 mod silences;
 mod table;
+mod tally;
 mod target;
 mod tunnel;
 mod units;
@@ -127,6 +129,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Tunnel(cli::tunnel::Tunnel::Up(options)) => tunnel::up(&options, &context),
         Command::Os(command) => os::os(&command, &context),
         Command::Put(options) if options.recursive => files::put_folder(options, &context),
+        Command::Put(options) if options.each => files::put_each(options, &context),
         Command::Put(options) => object::put(&options, &context),
         Command::Get(options) if options.recursive => files::get_folder(options, &context),
         Command::Get(options) => get::get(options, &context),

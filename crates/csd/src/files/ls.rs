@@ -23,10 +23,18 @@ type Row = (Entry, &'static str);
 
 /// Lists objects.
 pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
-    let (listed, warnings) =
-        context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
+    let all = options.all;
+    let (listed, warnings) = context.with_array(async move |array: &Array| {
+        let mut listed = object::list(array).await?;
+        listed.staged.retain(|_| all);
+        for entry in &mut listed.staged {
+            // Its size is not known before its end.
+            entry.bytes = object::space_taken(array, entry).await?;
+        }
+        Ok((listed, array.down()))
+    })?;
     let prefix = options.prefix.as_deref().unwrap_or("");
-    let staged = listed.staged.into_iter().filter(|_| options.all).map(|entry| (entry, "staged"));
+    let staged = listed.staged.into_iter().map(|entry| (entry, "staged"));
     let sealed = listed.sealed.into_iter().map(|entry| (entry, "sealed"));
     let mut rows: Vec<Row> = sealed.chain(staged).collect();
     rows.retain(|(entry, _)| entry.name.starts_with(prefix));
