@@ -17,17 +17,17 @@ fn fifo(array: &Array, name: &str) {
 }
 
 #[test]
-fn a_failure_is_printed_while_other_files_are_stored() {
+fn a_failure_is_printed_while_other_files_are_read() {
     let array = Array::up(2, "256M");
     array.file("small", b"1");
     fifo(&array, "slow");
     let put = array.spawn(&["put", "--each", "none", "slow", "small"], Stdio::null());
-    let said = |name: &str| fs::read_to_string(put.output.path().join(name)).unwrap();
-    wait_until("it failed", || said("err").contains("error: none: none: No such file"));
-    wait_until("another was stored", || said("out").contains("small: 1 bytes"));
+    let said = || fs::read_to_string(put.output.path().join("err")).unwrap();
+    wait_until("it failed", || said().contains("error: none: none: No such file"));
     fs::write(array.path("slow"), b"at last").unwrap();
     let done = finish(put).expect(1, &["1 of 3 failed"]);
-    assert!(done.text().contains("slow: 7 bytes"), "{}", done.text());
+    let text = done.text();
+    assert!(text.contains("slow: 7 bytes") && text.contains("small: 1 bytes"), "{text}");
     // One mistake has one code, however often it is made.
     array.csd(&["put", "--each", "small", "slow/../small"]).expect(1, &[]);
     array.csd(&["rm", "none", "nope"]).expect(2, &["error: none: there", "2 of 2 failed"]);
@@ -46,25 +46,25 @@ fn an_interrupted_put_says_what_was_stored_and_leaves_nothing() {
     for (seed, name) in (0..).zip(&names) {
         array.file(name, &bytes(seed, 4 << 20));
     }
-    fifo(&array, "slow");
-    let words = ["put", "--each", "none", "slow"];
+    let words = ["put", "--each", "none"];
     let files: Vec<&str> = names.iter().map(String::as_str).collect();
     let put = array.spawn(&[&words[..], &files, &["--json"]].concat(), Stdio::null());
     let listed = || array.csd(&["ls", "--json"]).json()["result"]["objects"].clone();
     wait_until("it has begun", || !listed().as_array().unwrap().is_empty());
     signal(put.child.id(), Signal::INT);
-    // Whatever is asked for ends when its reader looks.
-    fs::write(array.path("slow"), b"x").unwrap();
     let done = finish(put);
     let said = done.json();
     let (detail, message) = (&said["error"]["detail"], &said["error"]["message"]);
     assert_eq!(done.code, 1, "{said}");
     let count = |field: &str| detail[field].as_array().unwrap().len();
     assert_eq!(count("objects"), listed().as_array().unwrap().len());
-    assert_eq!(count("objects") + count("left") + count("failed"), 42);
     assert_eq!(detail["failed"][0]["item"], "none");
-    let words = format!("interrupted: {} of 42 were done; not done: ", count("objects"));
-    assert!(message.as_str().unwrap().starts_with(&words), "{message}");
+    // The signal may have come too late.
+    if count("objects") < 40 {
+        assert_eq!(count("objects") + count("left") + count("failed"), 41);
+        let words = format!("interrupted: {} of 41 were done; not done: ", count("objects"));
+        assert!(message.as_str().unwrap().starts_with(&words), "{message}");
+    }
     assert!(!array.csd(&["ls", "--all"]).text().contains("staged"));
     let left = array.csd(&["array", "reclaim"]).expect(0, &[]).text();
     assert_eq!(left, "nothing was left\n");
@@ -99,4 +99,34 @@ fn what_a_killed_put_has_left_is_shown_and_freed_with_its_bytes() {
             assert_eq!(drive["block_used_bytes"], 0, "{options:?}: {drive}");
         }
     }
+}
+
+#[test]
+fn an_interrupted_put_or_get_of_one_object_leaves_nothing() {
+    let array = Array::up(2, "2G");
+    array.file("big", &bytes(1, 256 << 20));
+    let staged = || array.csd(&["ls", "--all"]).text().contains("staged");
+    let mut put = array.spawn(&["put", "big"], Stdio::null());
+    wait_until("it has begun", || put.child.try_wait().unwrap().is_some() || staged());
+    signal(put.child.id(), Signal::INT);
+    let done = finish(put);
+    // The signal may have come too late.
+    if done.code != 0 {
+        done.expect(1, &["interrupted: nothing was stored"]);
+        assert_eq!(array.csd(&["ls", "--all"]).text(), "no objects\n");
+        array.csd(&["put", "big"]).expect(0, &[]);
+    }
+    let parts = || {
+        let names = fs::read_dir(array.folder.path()).unwrap();
+        names.filter(|name| name.as_ref().unwrap().path().extension() == Some("part".as_ref()))
+    };
+    let mut get = array.spawn(&["get", "big", "back"], Stdio::null());
+    wait_until("it has begun", || get.child.try_wait().unwrap().is_some() || parts().count() > 0);
+    signal(get.child.id(), Signal::INT);
+    let done = finish(get);
+    if done.code != 0 {
+        done.expect(1, &["interrupted: back was not written"]);
+        assert!(!array.path("back").exists());
+    }
+    assert_eq!(parts().count(), 0);
 }
