@@ -52,6 +52,7 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
         to_full_disk(&array, &words).expect(1, &["No space left on device"]);
     }
     // Grep has an exit code of its own.
+    array.csd(&["put", "x.bin"]).expect(0, &[]);
     to_full_disk(&array, &["grep", "", "x.bin"]).expect(2, &["No space left on device"]);
     // A reader that has gone, as `head` does.
     let mut command = Command::new(binary());
