@@ -159,8 +159,11 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         let index = |program: u64| u16::try_from(program - 1).unwrap();
         for (what, execution, expected) in refused() {
             let ended = compute.execute(index(execution.program), &execution).await;
-            let status = ended.err().and_then(|error| error.status());
-            assert_eq!(status, Some(expected), "{what}");
+            let error = ended.expect_err(what);
+            assert_eq!(error.status(), Some(expected), "{what}");
+            let is_of_program = [Status::INVALID_PROGRAM_DATA, Status::SOURCE_TYPE];
+            let has_reason = is_of_program.contains(&expected) || expected == Status::SOURCE_ORDER;
+            assert_eq!(error.reason().is_some(), has_reason, "{what}: {error}");
             let count = self::execution(COUNT, I32, &[blocks(0, 4096)], Output::Completion);
             assert_eq!(compute.execute(index(COUNT), &count).await.unwrap(), 1, "after {what}");
         }

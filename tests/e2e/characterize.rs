@@ -59,7 +59,10 @@ fn an_array_is_measured_and_left_as_it_was() {
         let executions = log["result"]["drives"][0]["executions"].as_array().unwrap().clone();
         assert_eq!(executions.len(), 3 * 4 * 2, "kernels, 3 times and one for warmth, both ways");
         let newest = &executions[0];
-        assert_eq!((&newest["program"], &newest["status"]), (&Value::from(3), &Value::from(0)));
+        assert_eq!(
+            (&newest["program"], &newest["status"]),
+            (&Value::from("0x0000000000000003"), &Value::from(0))
+        );
         assert_eq!(newest["read_bytes"], 64 << 10);
         let failed = array.csd(&["drive", "log", drive, "--failed", "--json"]);
         let failed = failed.expect(0, &[]).json();

@@ -43,7 +43,7 @@ fn values_of_any_length_go_in_and_come_out() {
     array.csd(&["kv", "get", "long"]).expect(2, &["there is no key long"]);
     let exists = array.csd(&["kv", "exists", "short", "long"]).expect(4, &["long: does not exist"]);
     assert_eq!(exists.text(), "short: exists\n");
-    let failed = array.csd(&["kv", "rm", "short", "long"]).expect(1, &["1 of 2 failed"]);
+    let failed = array.csd(&["kv", "rm", "short", "long"]).expect(2, &["1 of 2 failed"]);
     assert_eq!(failed.text(), "short: deleted\n");
     assert_eq!(array.csd(&["kv", "ls"]).expect(0, &[]).text(), "no keys\n");
 }

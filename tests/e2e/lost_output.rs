@@ -30,6 +30,8 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
     array.file("x.bin", &bytes);
     let url = array.url(0);
     let lines = "put x.bin x --type i32;put x.bin y --type i32 --align x;ls;stat x;scrub x;repair;\
+        put --each x.bin;cat x.bin;du;sum x;cp x z;mv z z2;wc x.bin;sync csd:none folder;\
+        export t.tar x;import t.tar t/;\
         run count x --equal 7;run vector-add x y -o sum;run summarize x --on host;get x -;\
         array status;array reclaim;array rebuild d0;array rebalance;protect x rs:1+1;\
         drive log;drive status;kv put x.bin k --drive URL;kv ls --drive URL;kv info --drive URL;\
@@ -49,6 +51,9 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
         let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
         to_full_disk(&array, &words).expect(1, &["No space left on device"]);
     }
+    // Grep has an exit code of its own.
+    array.csd(&["put", "x.bin"]).expect(0, &[]);
+    to_full_disk(&array, &["grep", "", "x.bin"]).expect(2, &["No space left on device"]);
     // A reader that has gone, as `head` does.
     let mut command = Command::new(binary());
     command.current_dir(array.folder.path()).args(["ls"]).stdout(Stdio::piped());

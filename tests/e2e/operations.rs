@@ -127,7 +127,22 @@ fn a_drive_counts_what_it_does_for_prometheus() {
             .any(|end| page.contains(&format!("# TYPE {} ", of(end))));
         assert!(declared, "{line}");
     }
-    assert!(scrape(metrics, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    let answers = |line: &str| {
+        let answer = scrape(metrics, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    };
+    for line in ["GET /metrics?x=1", "GET /?", "GET /metrics?name[]=a&b=/metrics"] {
+        let (head, page) = answers(line);
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{line}: {head}");
+        assert!(page.contains("csd_commands_total"), "{line}: {page}");
+    }
+    let (head, body) = answers("HEAD /metrics");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && body.is_empty(), "{head}: {body}");
+    assert!(head.contains("Content-Length: ") && !head.contains("Length: 0"), "{head}");
+    for line in ["GET /other", "GET /metricsx", "GET /other?/metrics", "POST /metrics", "PUT /?"] {
+        assert!(answers(line).0.starts_with("HTTP/1.1 404"), "{line}");
+    }
     let mut babbler = TcpStream::connect(metrics).unwrap();
     babbler.set_read_timeout(Some(LIMIT)).unwrap();
     let _let_go = babbler.write_all(&[b'x'; 64 << 10]);

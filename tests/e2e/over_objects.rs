@@ -101,7 +101,7 @@ fn lines_reach_one_execution_whole_on_any_number_of_drives() {
             let (result, seen) = all_ways(&array, &format!("{segments} --object {name}"));
             assert_eq!(
                 (&result["records"], &result["result"]),
-                (&"lines".into(), &text.len().into())
+                (&"lines".into(), &text.len().to_string().into())
             );
             let seen: Vec<&[u8]> = seen.split(|byte| *byte == b'>').skip(1).collect();
             assert!(seen.concat() == text, "{what}: every byte once and in order");
@@ -115,7 +115,11 @@ fn lines_reach_one_execution_whole_on_any_number_of_drives() {
             let grep = format!("{} --object {name} --parameter text:needle", built("rust-grep"));
             let (result, found) = all_ways(&array, &grep);
             let (count, expected) = hits(&text);
-            assert_eq!((&result["result"], found == expected), (&count.into(), true), "{what}");
+            assert_eq!(
+                (&result["result"], found == expected),
+                (&count.to_string().into(), true),
+                "{what}"
+            );
         }
     }
 }
@@ -138,10 +142,10 @@ fn elements_are_folded_in_order_and_two_objects_go_together() {
         for language in ["rust", "c"] {
             let program = built(&format!("{language}-top_k"));
             let top = all_ways(&array, &format!("{program} --object {object} --parameter u32:20"));
-            assert_eq!((&top.0["result"], top.1 == largest), (&20.into(), true), "{program}");
+            assert_eq!((&top.0["result"], top.1 == largest), (&"20".into(), true), "{program}");
             let program = built(&format!("{language}-histogram"));
             let all = all_ways(&array, &format!("{program} --object {object}"));
-            assert_eq!((&all.0["result"], all.1 == table), (&bytes.len().into(), true));
+            assert_eq!((&all.0["result"], all.1 == table), (&bytes.len().to_string().into(), true));
             assert_eq!(all.0["records"], "elements");
         }
     }
@@ -166,7 +170,7 @@ fn elements_are_folded_in_order_and_two_objects_go_together() {
     let (result, output) = all_ways(&array, "second.wasm --object x --object y --room 256K");
     let chunks = bytes.chunks(64 << 10).zip(other.chunks(64 << 10));
     let expected: Vec<u8> = chunks.flat_map(|(x, y)| [y, x].concat()).collect();
-    assert_eq!((&result["result"], output == expected), (&31.into(), true));
+    assert_eq!((&result["result"], output == expected), (&"31".into(), true));
     assert_eq!(result["objects"], serde_json::json!(["x", "y"]));
 }
 
@@ -262,23 +266,21 @@ fn limits_are_the_same_on_drives_and_host() {
     let fold = r#"(func (export "csd_fold") (result i64) unreachable)"#;
     module(&array, "fold.wasm", &format!("{} {fold}", entry("(i64.const 0)")));
     for on in ["drives", "host", "split"] {
-        let fails = |line: &str, drives: &str, host: &str| {
+        let fails = |line: &str, why: &str| {
             let line = format!("program run {line} --object x --on {on}");
-            let failed = run(&array, &line).expect(1, &["failed"]);
-            let said = [drives, host].iter().any(|words| failed.stderr.contains(words));
-            assert!(said, "{on}: {}", failed.stderr);
+            run(&array, &line).expect(1, &["the program failed", why]);
         };
-        fails("loop.wasm --time 100", "csd drive log --failed", "its time was up");
-        fails("trap.wasm", "csd drive log --failed", "the program trapped");
-        fails("writes.wasm --room 4996", "csd drive log --failed", "4996");
-        fails("fold.wasm", "fold: the program trapped", "fold: the program trapped");
+        fails("loop.wasm --time 100", "its time was up");
+        fails("trap.wasm", "the program trapped");
+        fails("writes.wasm --room 4996", "4996");
+        fails("fold.wasm", "fold: the program trapped");
         let ran = run(&array, &format!("program run writes.wasm --room 5000 --object x --on {on}"));
         ran.expect(0, &[]);
         for (memory, expected) in [("8M", 0u64.wrapping_sub(5)), ("24M", 5 * 128)] {
             let line =
                 format!("program run grow.wasm --object x --on {on} --memory {memory} --json");
             let grown = run(&array, &line).expect(0, &[]).json();
-            assert_eq!(grown["result"]["result"], expected, "{on}, {memory}");
+            assert_eq!(grown["result"]["result"], expected.to_string(), "{on}, {memory}");
         }
     }
     // Failed executions leave nothing in a drive.
@@ -363,7 +365,7 @@ fn a_run_whose_object_is_moved_begins_again() {
         run(&proxied.array, &format!("put other {object}-other --on {object}")).expect(0, &[]);
         proxied.proxy.open();
         let said = finish(running).expect(0, &[]).json();
-        assert_eq!(said["result"]["result"], count, "{object}");
+        assert_eq!(said["result"]["result"], count.to_string(), "{object}");
         assert!(std::fs::read(proxied.array.path(&format!("{object}.out"))).unwrap() == expected);
     }
 }

@@ -25,7 +25,7 @@ fn several_files_are_put_and_removed_in_one_command() {
         ["3 of 4 failed", "a: object \"a\" exists", "none: none: No such", "-: an object from"];
     array.csd(&["put", "--each", "in/a", "none", "-", "b"]).expect(1, &words);
     array.csd(&["stat", "b"]).expect(0, &[]);
-    let failed = array.csd(&["rm", "none", "b", "a", "--json"]).expect(1, &[]).json();
+    let failed = array.csd(&["rm", "none", "b", "a", "--json"]).expect(2, &[]).json();
     let detail = &failed["error"]["detail"];
     assert_eq!(detail["objects"], json!([{ "name": "b" }, { "name": "a" }]));
     assert_eq!(detail["failed"][0]["item"], "none");

@@ -211,3 +211,43 @@ fn puts_and_gets_send_again_what_a_cut_connection_had_not_acknowledged() {
     assert_eq!(proxied.proxy.cuts(), 2);
     assert!(std::fs::read(proxied.array.path("back")).unwrap() == bytes);
 }
+
+/// Several objects in flight at once, while the connections are cut, and while the drive is killed
+/// and started again.
+#[test]
+fn folders_and_lists_of_files_go_on_too() {
+    let proxied = ProxiedArray::new(Array::up_on_files(2, "1G"));
+    std::fs::create_dir(proxied.array.path("data")).unwrap();
+    let files: Vec<String> = (0..12).map(|number| format!("data/f{number}")).collect();
+    let content: Vec<Vec<u8>> = (0..12).map(|seed| small_i32(seed, 400_000).0).collect();
+    for (file, bytes) in files.iter().zip(&content) {
+        proxied.array.file(file, bytes);
+    }
+    let each = format!("put --each {}", files.join(" "));
+    let lines = [("put -r data p", STORE), (&each, STORE), ("get -r p back", RETRIEVE)];
+    for (line, command) in lines {
+        proxied.proxy.cut(command, &[15, 20], Door::Open);
+        proxied.csd(line).expect(0, &[]);
+        assert_eq!(proxied.proxy.cuts(), 2, "{line}");
+    }
+    for name in ["p/f0", "f0"] {
+        proxied.csd(&format!("rm {name}")).expect(0, &[]);
+    }
+    let lines = ["put -r data again", "put --each data/f0", "get -r again more"];
+    for (line, command) in lines.into_iter().zip([STORE, STORE, RETRIEVE]) {
+        proxied.proxy.cut(command, &[8], Door::Held);
+        let running = proxied.array.spawn(&ProxiedArray::arguments(line), Stdio::null());
+        wait_until("the connection is cut", || proxied.proxy.cuts() == 1);
+        proxied.array.kill(1);
+        proxied.restart();
+        proxied.proxy.open();
+        finish(running).expect(0, &[]);
+    }
+    for (at, bytes) in content.iter().enumerate() {
+        let of = |path: &str| std::fs::read(proxied.array.path(path)).unwrap();
+        assert!(of(&format!("more/f{at}")) == *bytes, "f{at}");
+        assert!(at == 0 || of(&format!("back/f{at}")) == *bytes, "f{at}");
+        let stored = proxied.array.csd(&["get", &format!("f{at}"), "-"]).expect(0, &[]).stdout;
+        assert!(stored == *bytes, "f{at}");
+    }
+}

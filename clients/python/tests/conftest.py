@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,19 @@ class Array:
         """Run `csd` on the array, and return its output."""
         command = [str(CSD), "--array", str(self.file), *words]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, **options).stdout
+
+    def kill(self, place: int) -> None:
+        """End a drive without a word to its hosts, and wait for its end."""
+        one = tomllib.loads(self.file.read_text())["drives"][place]
+        process = os.pidfd_open(one["pid"])
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [])
+        os.close(process)
+
+    def restart(self, place: int) -> None:
+        """Kill a drive, and start it again."""
+        self.kill(place)
+        self.csd("array", "up")
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import array
 import os
 import pickle
 import random
-import select
-import signal
 import tomllib
 from pathlib import Path
 
@@ -374,11 +372,7 @@ def test_a_protected_object_is_read_without_a_drive(fs, stored: Array, tmp_path:
     (tmp_path / "f").write_bytes(content)
     for name, protect in (("kept", ("--protect", "rs:2+1")), ("lost", ())):
         stored.csd("put", str(tmp_path / "f"), name, "--chunk=64k", *protect)
-    one = tomllib.loads(stored.file.read_text())["drives"][1]
-    process = os.pidfd_open(one["pid"])
-    signal.pidfd_send_signal(process, signal.SIGKILL)
-    select.select([process], [], [])
-    os.close(process)
+    stored.kill(1)
     assert fs.cat_file("kept") == content
     assert fs.cat_file("kept", CHUNK - 7, 2 * CHUNK) == content[CHUNK - 7 : 2 * CHUNK]
     with pytest.raises(csdstore.Error):
@@ -396,5 +390,29 @@ def test_reading_survives_a_restart_of_the_array(tmp_path: Path) -> None:
             fs.cat_file("x")
         array.csd("array", "up")
         assert fs.cat_file("x") == b"before"
+    finally:
+        array.csd("array", "down")
+
+
+def test_writing_and_reading_go_on_once_a_drive_was_started_again(tmp_path: Path) -> None:
+    """It is killed while a file is stored, and once more between opening and reading."""
+    array = Array(tmp_path, "file")
+    try:
+        fs = fsspec.filesystem("csd", array=str(array.file))
+        content = random.Random(5).randbytes(9 * CHUNK + 7)
+        os.mkfifo(tmp_path / "slow")
+
+        def write() -> None:
+            with open(tmp_path / "slow", "wb", buffering=0) as file:
+                file.write(content[: 6 * CHUNK])
+                array.restart(1)
+                file.write(content[6 * CHUNK :])
+
+        together([write, lambda: fs.put_file(str(tmp_path / "slow"), "x")])
+        with fs.open("x") as file:
+            assert file.read(CHUNK) == content[:CHUNK]
+            array.restart(2)
+            assert file.read() == content[CHUNK:]
+        assert fs.cat_file("x") == content
     finally:
         array.csd("array", "down")

@@ -60,8 +60,11 @@ def test_duckdb(options: dict[str, Any], tmp_path: Any) -> None:
         found = connection.execute("select count(*), sum(n) from 'csd://numbers.parquet'")
         assert found.fetchall() == [(last, last * (last - 1) // 2)]
         fs.rm("numbers.parquet")
-    fs.pipe_file("a.csv", b"n,m\n1,2\n3,4\n")
-    assert connection.execute("select sum(m) from 'csd://a.csv'").fetchall() == [(6,)]
+    # The name of the second is a pattern that the first matches.
+    fs.pipe({"a1.csv": b"n,m\n1,2\n3,4\n", "a[1].csv": b"n,m\n1,7\n"})
+    for name, sum_ in (("a1.csv", 6), ("a[1].csv", 7)):
+        found = connection.execute(f"select sum(m) from 'csd://{name}'")
+        assert found.fetchall() == [(sum_,)]
 
 
 def test_dask(options: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::query::query;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped, seconds, size};
+use crate::units::{duration, grouped, program_id, seconds, size};
 
 /// Shows the log of the named drive, or of all drives of the array.
 pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
@@ -66,7 +66,7 @@ fn row(drive: &str, entry: &Entry) -> Vec<String> {
     vec![
         drive.to_owned(),
         entry.number().to_string(),
-        entry.program().to_string(),
+        program_id(entry.program()),
         size(entry.bytes_read()),
         size(entry.bytes_written()),
         grouped(entry.work()),
@@ -82,7 +82,7 @@ fn row(drive: &str, entry: &Entry) -> Vec<String> {
 fn describe(entry: &Entry) -> Value {
     json!({
         "number": entry.number(),
-        "program": entry.program(),
+        "program": program_id(entry.program()),
         "index": entry.index(),
         "status": entry.status_code(),
         "reason": entry.reason_text(),
@@ -91,7 +91,7 @@ fn describe(entry: &Entry) -> Value {
         "host": entry.host_text(),
         "read_bytes": entry.bytes_read(),
         "written_bytes": entry.bytes_written(),
-        "work": entry.work(),
+        "work": entry.work().to_string(),
         "reading_s": seconds(entry.reading_ns()),
         "computing_s": seconds(entry.computing_ns()),
         "writing_s": seconds(entry.writing_ns()),

@@ -1,47 +1,35 @@
 //! [`each_item`]: runs one command for several objects or keys.
 //!
-//! Tries every item, even after failures. Invariant: each failure is reported, and the command
-//! fails if there is one.
+//! Tries every item, even after failures. Invariant: each failure is printed at once, and the
+//! command fails if there is one.
 
 use serde_json::json;
 
 use crate::context::Context;
-use crate::escape::escape_lines;
-use crate::report::{Failure, Report, print, print_error};
+use crate::report::{Failure, Report};
+use crate::tally::Tally;
 
-/// Calls `one` for each of `items` and reports a list of their results. If some fail, returns a
-/// failure of class "run" that lists them.
+/// Calls `one` for each of `items` and reports a list of their results.
+///
+/// # Errors
+/// Some failed: a failure that lists them.
 pub(crate) fn each_item<T: AsRef<str>>(
     items: &[T],
     context: &Context,
     one: impl Fn(&T) -> Result<Report, Failure>,
 ) -> Result<Report, Failure> {
-    let (mut done, mut failed, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut tally, mut done) = (Tally::new(context), Vec::new());
     for item in items {
         match one(item) {
             Ok(report) => {
+                tally.done();
                 // Printed at once, because the next item may take long.
-                if !context.json && !context.quiet {
-                    print(&escape_lines(&report.text));
-                }
+                tally.tell(&report.text);
+                tally.warn(report.warnings);
                 done.push(report.result);
-                warnings.extend(report.warnings);
             }
-            Err(failure) => failed.push((item.as_ref(), failure.message)),
+            Err(failure) => tally.fail(item.as_ref(), failure),
         }
     }
-    warnings.sort();
-    warnings.dedup();
-    if failed.is_empty() {
-        return Ok(Report::new("", json!({ "objects": done })).with_warnings(warnings));
-    }
-    if !context.json {
-        warnings.iter().for_each(|warning| print_error(&format!("warning: {warning}")));
-    }
-    let lines: Vec<_> = failed.iter().map(|(item, why)| format!("\n  {item}: {why}")).collect();
-    let message = format!("{} of {} failed:{}", failed.len(), items.len(), lines.concat());
-    let failed: Vec<_> =
-        failed.iter().map(|(item, why)| json!({ "item": item, "message": why })).collect();
-    let detail = json!({ "objects": done, "failed": failed });
-    Err(Failure { detail, ..Failure::run(message) })
+    tally.finish(String::new(), json!({ "objects": done }))
 }

@@ -4,6 +4,8 @@
 //! file has the object's bytes.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -14,9 +16,11 @@ use serde_json::json;
 
 use crate::cli;
 use crate::context::Context;
+use crate::interruptible::Interruptible;
 use crate::object::{describe, is_npy};
 use crate::progress::Bar;
 use crate::report::{self, Failure, Report};
+use crate::runtime::Interrupt;
 use crate::target::{Target, cannot_write};
 use crate::units::size;
 
@@ -38,6 +42,13 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     if let Some(piece) = options.piece {
         return get_piece((&name, piece), (&file, target, sink), context);
     }
+    // A reader of a pipe is told by the end of this process.
+    let interrupt = target.is_new().then(Interrupt::watch).transpose()?;
+    let asked = interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.asked));
+    let sink = match &asked {
+        Some(asked) => Box::new(Interruptible::new(sink, asked)) as Sink,
+        None => sink,
+    };
     let (raw, partial) = (options.raw, options.partial);
     let bar = Bar::new(context, &name, None);
     let (progress, total) = (bar.progress.clone(), bar.total());
@@ -59,6 +70,10 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         }
     });
     drop(bar);
+    let got = got.map_err(|failure| match asked.is_some_and(|asked| asked.load(Relaxed)) {
+        true => Failure::run(format!("interrupted: {file} was not written")),
+        false => failure,
+    });
     let Some((entry, form, lost, mut warnings)) = got? else { return Ok(Report::default()) };
     let (mut result, to_stdout) = (describe(&entry), target.is_stdout());
     target.finish()?;

@@ -20,8 +20,9 @@
 //!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
 //!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
 //!   [`mod@bench`], [`secret`] and [`generate`] are the commands
-//! - [`mod@each_item`] runs a command for several objects or keys; [`target`] and [`long_file`]
-//!   write output files
+//! - [`mod@each_item`] runs a command for several objects or keys, and [`tally`] counts what failed;
+//!   [`interruptible`] ends reading and writing at a signal
+//! - [`target`] and [`long_file`] write output files
 
 mod account;
 mod array;
@@ -45,6 +46,7 @@ mod generate;
 mod get;
 mod grep;
 mod group_shares;
+mod interruptible;
 mod kv;
 mod log;
 mod log_file;
@@ -71,6 +73,7 @@ mod scrub;
 mod secret;
 mod silences;
 mod table;
+mod tally;
 mod target;
 mod tunnel;
 mod units;
@@ -127,6 +130,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Tunnel(cli::tunnel::Tunnel::Up(options)) => tunnel::up(&options, &context),
         Command::Os(command) => os::os(&command, &context),
         Command::Put(options) if options.recursive => files::put_folder(options, &context),
+        Command::Put(options) if options.each => files::put_each(options, &context),
         Command::Put(options) => object::put(&options, &context),
         Command::Get(options) if options.recursive => files::get_folder(options, &context),
         Command::Get(options) => get::get(options, &context),

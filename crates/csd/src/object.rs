@@ -1,8 +1,10 @@
 //! `csd put`, `stat` and `rm`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -19,19 +21,18 @@ use crate::cli::run::Layout;
 use crate::context::Context;
 use crate::each_item::each_item;
 use crate::edges;
+use crate::interruptible::Interruptible;
 use crate::progress::Bar;
 use crate::protection;
 use crate::report::{Failure, Report};
 use crate::room::takes;
+use crate::runtime::Interrupt;
 use crate::table::pairs;
 use crate::units::{grouped, hex, size};
 
-/// Stores files.
+/// Stores a file.
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
     match &options.words[..] {
-        files if options.each => {
-            each_item(files, context, |file| put_file(file, None, options, context))
-        }
         [file] => put_file(file, None, options, context),
         [file, name] => put_file(file, Some(name), options, context),
         words => Err(Failure::usage(format!(
@@ -48,7 +49,15 @@ fn put_file(
     options: &cli::Put,
     context: &Context,
 ) -> Result<Report, Failure> {
-    let input = open_as(file, options, options.element, |reader| reader)?;
+    // A reader that waits for its writer would never look at the signal.
+    let is_plain = !options.arrange.graph && fs::metadata(file).is_ok_and(|file| file.is_file());
+    let interrupt = is_plain.then(Interrupt::watch).transpose()?;
+    let asked = interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.asked));
+    let wrap = |reader| match &asked {
+        Some(asked) => Box::new(Interruptible::new(reader, asked)) as Reader,
+        None => reader,
+    };
+    let input = open_as(file, options, options.element, wrap)?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
@@ -64,10 +73,20 @@ fn put_file(
             put_options.align = Some(object::lookup(array, &name).await?);
         }
         Ok(object::put(array, input.source, &put_options, &progress).await?)
-    })?;
+    });
     drop(bar);
+    let stored =
+        stored.map_err(|failure| match asked.is_some_and(|asked| asked.load(Relaxed)) {
+            true => Failure::run("interrupted: nothing was stored"),
+            false => failure,
+        })?;
     let entry = stored.entry;
-    let text = format!(
+    Ok(Report::new(stored_line(&entry), describe(&entry)).with_warnings(stored.warnings))
+}
+
+/// Returns a line for people about an object that was stored.
+pub(crate) fn stored_line(entry: &Entry) -> String {
+    format!(
         "{}: {} {}, {} in {} chunks on {} drives\n",
         entry.name,
         grouped(entry.elements()),
@@ -75,8 +94,7 @@ fn put_file(
         size(entry.bytes),
         entry.layout().chunks(),
         entry.members.len()
-    );
-    Ok(Report::new(text, describe(&entry)).with_warnings(stored.warnings))
+    )
 }
 
 /// An opened source, ready to be stored.

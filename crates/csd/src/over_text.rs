@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::search::Place;
 use crate::context::Context;
 use crate::progress::Bar;
-use crate::report::{Failure, places, print_error};
+use crate::report::{Class, Failure, places, print_error};
 use crate::run::look_up;
 use crate::run::retry_if_moved::{unless_moved, until_in_place};
 use crate::runtime::runtime;
@@ -106,7 +106,11 @@ impl TextRun<'_> {
 
 /// Objects that have failed, each named at once.
 #[derive(Default)]
-pub(crate) struct Failures(Vec<Value>);
+pub(crate) struct Failures {
+    failed: Vec<Value>,
+    /// The class of all of them together.
+    class: Option<Class>,
+}
 
 impl Failures {
     /// Adds a failure; the others are done all the same.
@@ -125,14 +129,16 @@ impl Failures {
         if !context.json {
             print_error(&places(&format!("error: {}", failure.message)));
         }
-        self.0.push(json!({ "item": name, "message": failure.message }));
+        self.failed.push(json!({ "item": name, "message": failure.message }));
+        self.class = Some(failure.class.with(self.class));
         Ok(())
     }
 
     /// Returns the failure of a command over these objects; `None` if none has failed.
     pub(crate) fn of(self, names: &[String], done: &[Value]) -> Option<Failure> {
-        let message = format!("{} of {} objects failed", self.0.len(), names.len());
-        let detail = json!({ "objects": done, "failed": self.0 });
-        (!self.0.is_empty()).then(|| Failure { detail, ..Failure::run(message) })
+        let class = self.class?;
+        let message = format!("{} of {} objects failed", self.failed.len(), names.len());
+        let detail = json!({ "objects": done, "failed": self.failed });
+        Some(Failure { detail, ..Failure::new(class, message) })
     }
 }

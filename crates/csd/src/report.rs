@@ -70,6 +70,11 @@ impl Class {
             Self::Differ => 3,
         }
     }
+
+    /// Returns the class of this failure and others together: that of all of them, if it is one.
+    pub(crate) fn with(self, others: Option<Self>) -> Self {
+        if others.is_none_or(|others| others == self) { self } else { Self::Run }
+    }
 }
 
 /// Failure of a command.

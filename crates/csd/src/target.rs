@@ -83,6 +83,11 @@ impl Target {
         matches!(self.end, End::Stdout)
     }
 
+    /// Returns true if the bytes become a file of their own, which is left out when they end early.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.end, End::New(_) | End::Replace(_))
+    }
+
     /// Gives the file its name. A target that is dropped without this leaves no file.
     ///
     /// # Errors

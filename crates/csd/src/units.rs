@@ -30,6 +30,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Formats a program's identifier, which may be any number of 64 bits.
+pub(crate) fn program_id(pid: u64) -> String {
+    format!("{pid:#018x}")
+}
+
 /// Most digits of a fraction.
 const FRACTION_DIGITS_MAX: usize = 15;
 

@@ -3,11 +3,15 @@
 //! Programs and their parameters are opaque here. Invariant: [`csd_nvme::vendor::execute`] alone
 //! defines the format of an execution.
 
+use std::sync::Arc;
+
+use csd_nvme::capsule::Sqe;
 use csd_nvme::compute::{
     self, Controls, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, Ranges, parse_program_list,
 };
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
+use csd_nvme::status::Status;
 use csd_nvme::vendor::execute::Execution;
 use csd_nvme::vendor::executions::{self, Entry};
 use csd_reactor::Buffer;
@@ -23,6 +27,14 @@ pub struct Compute {
 
 /// Maximum number of programs fetched from the list.
 const PROGRAMS_MAX: usize = 1024;
+
+/// Verdicts on an execution whose reason only the drive knows.
+const HAS_REASON: [Status; 4] = [
+    Status::PROGRAM_FAILED,
+    Status::INVALID_PROGRAM_DATA,
+    Status::SOURCE_TYPE,
+    Status::SOURCE_ORDER,
+];
 
 is_handle!(Compute);
 
@@ -103,6 +115,31 @@ impl Compute {
         let data = Buffer::from_slice(&execution.encode());
         let length = u32::try_from(data.len()).expect("at most 1 MiB");
         let sqe = compute::execute_ranges(self.nsid, program, length, Ranges::None, controls);
-        Ok(self.controller.submit(sqe, vec![data], 0).await?.result)
+        self.run(sqe, vec![data]).await
+    }
+
+    /// Runs an execution; the error of one that failed has the reason from the drive's log.
+    pub(crate) async fn run(&self, sqe: Sqe, mut data: Vec<Buffer>) -> Result<u64, Error> {
+        let answer = self.controller.start(sqe, &mut data, 0).await?;
+        let cid = answer.cid();
+        let mut ended = answer.await.0;
+        if let (Some(cid), Err(Error::Status { status, reason, .. })) = (cid, &mut ended)
+            && HAS_REASON.contains(status)
+        {
+            *reason = self.reason(cid, *status).await;
+        }
+        Ok(ended?.result)
+    }
+
+    /// Returns the reason of the command with this identifier, which has just failed. Other
+    /// commands of this controller may have failed since; those of other hosts may have pushed it
+    /// out of the log, and a drive of another maker has none.
+    async fn reason(&self, cid: u16, status: Status) -> Option<Arc<str>> {
+        let (_, entries) = self.executions().await.ok()?;
+        let cntlid = self.controller.identity().cntlid();
+        let is_it =
+            |entry: &&Entry| (entry.cntlid(), entry.cid(), entry.status()) == (cntlid, cid, status);
+        let reason = entries.iter().find(is_it)?.reason_text();
+        (!reason.is_empty()).then(|| reason.into())
     }
 }

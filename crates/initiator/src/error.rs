@@ -69,7 +69,7 @@ pub enum Error {
         after: Duration,
     },
     /// The drive's verdict on one command.
-    #[error("drive {drive}: {what} failed: {status}")]
+    #[error("drive {drive}: {what} failed: {}", verdict(*.status, .reason.as_deref()))]
     Status {
         /// The drive's address.
         drive: Arc<str>,
@@ -77,6 +77,8 @@ pub enum Error {
         what: &'static str,
         /// Its status.
         status: Status,
+        /// Reason in words, of an execution that is in the drive's log.
+        reason: Option<Arc<str>>,
     },
     /// The network's fault: data of one command arrived with a wrong digest.
     #[error("drive {drive}: data of {what} arrived damaged")]
@@ -120,6 +122,15 @@ impl Error {
         }
     }
 
+    /// Returns the reason of a failed execution in words, if the drive's log has it.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Status { reason, .. } => reason.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns the address of the drive; `None` for a text that is not an address.
     #[must_use]
     pub fn drive(&self) -> Option<&str> {
@@ -136,6 +147,13 @@ impl Error {
             | Self::Authentication { drive, .. }
             | Self::Closed { drive } => Some(drive),
         }
+    }
+}
+
+fn verdict(status: Status, reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("{reason} ({status})"),
+        None => status.to_string(),
     }
 }
 
@@ -160,7 +178,7 @@ mod tests {
         }
         let drive: Arc<str> = "nvme+tcp://10.0.0.1:4420/nqn.x".into();
         let status = Status::KEY_EXISTS;
-        let error = crosses(Error::Status { drive, what: "Store", status });
+        let error = crosses(Error::Status { drive, what: "Store", status, reason: None });
         assert_eq!(error.status(), Some(Status::KEY_EXISTS));
         let text = error.to_string();
         assert!(text.starts_with("drive nvme+tcp://10.0.0.1:4420/nqn.x: Store failed"), "{text}");

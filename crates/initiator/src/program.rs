@@ -131,7 +131,7 @@ impl Compute {
             [] => Vec::new(),
             bytes => vec![Buffer::from_slice(bytes)],
         };
-        Ok(self.controller().submit(sqe, data, 0).await?.result)
+        self.run(sqe, data).await
     }
 
     async fn list(&self, log: LogId) -> Result<Buffer, Error> {

@@ -81,7 +81,7 @@ codes! {
         WRITE_FAULT = 0x280: "write fault",
         UNRECOVERED_READ_ERROR = 0x281: "unrecovered read error",
         COMPARE_FAILURE = 0x285: "compare failure",
-        PROGRAM_FAILED = 0x7C0: "vendor: program failed, `csd drive log --failed` says why",
+        PROGRAM_FAILED = 0x7C0: "vendor: program failed",
         SOURCE_MISSING = 0x7C1: "vendor: a source of the execution does not exist",
         SOURCE_TYPE = 0x7C2: "vendor: a source does not hold whole elements of the stated type",
         SOURCE_ORDER = 0x7C3: "vendor: a source is not sorted, or holds NaN",

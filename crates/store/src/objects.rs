@@ -258,7 +258,7 @@ impl Objects {
     ) -> Result<T, Error> {
         // The array file is read under the lock.
         let _writers = self.share()?;
-        let (plan, options) = (Plan::new(&ArrayFile::load(&self.path)?), self.options.clone());
+        let (plan, options) = (Plan::load(&self.path)?, self.options.clone());
         let done = self.hosted.door().call(CORE, move || async move {
             let array = Array::connect(&plan, &options).await;
             let done = body(&array).await;
@@ -301,7 +301,7 @@ impl Objects {
     }
 
     fn connect_to(&self, file: ArrayFile, connected: &mut Connected) -> Result<(), Error> {
-        let (plan, options) = (Plan::new(&file), self.options.clone());
+        let (plan, options) = (Plan::load(&self.path)?, self.options.clone());
         let done = self.hosted.door().call(CORE, move || async move {
             let array = Array::connect(&plan, &options).await;
             array.require(1)?;

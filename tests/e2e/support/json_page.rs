@@ -51,12 +51,10 @@ impl Page {
         let right = match kind {
             "any" => true,
             "string" => value.is_string(),
-            "number" => value.is_number(),
+            "number" => is_exact(value),
             "boolean" => value.is_boolean(),
             "string or null" => value.is_string() || value.is_null(),
-            "number or string" => value.is_number() || value.is_string(),
-            "number, string or null" => value.is_number() || value.is_string() || value.is_null(),
-            "number or null" => value.is_number() || value.is_null(),
+            "number or null" => is_exact(value) || value.is_null(),
             shape => return self.wrong_fields(at, shape, value),
         };
         if right { Vec::new() } else { vec![format!("{at} is no {kind}: {value}")] }
@@ -84,6 +82,15 @@ impl Page {
         let others = found.keys().filter(|name| !known(name));
         wrong.extend(others.map(|name| format!("{at}.{name} is not on the page")));
         wrong
+    }
+}
+
+/// Returns true for a number that readers with 53 bits, such as JavaScript's, get as it is.
+fn is_exact(value: &Value) -> bool {
+    const END: u64 = 1 << 53;
+    match (value.as_u64(), value.as_i64()) {
+        (None, None) => value.is_number(),
+        (whole, negative) => whole.or(negative.map(i64::unsigned_abs)).is_some_and(|n| n < END),
     }
 }
 

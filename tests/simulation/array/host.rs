@@ -160,9 +160,24 @@ pub async fn operate(host: usize, array: &Array, known: &Known) {
         Ask::Protect => protect(array, name, known).await,
         Ask::Repair => repair::one(array, &name_of(name), known).await,
         Ask::Rebalance => rebalance::one(array, &name_of(name), known).await,
-        Ask::Get => get(array, name, known).await,
+        Ask::Get => {
+            if random_u64().is_multiple_of(8) {
+                remove_staged(array, name).await;
+            }
+            get(array, name, known).await
+        }
     };
     known.borrow_mut().history.end(operation, now().ns(), told);
+}
+
+/// Removes what a put has left that seems to be cut off. One that still runs fails by it; one that
+/// has ended meanwhile keeps its object.
+async fn remove_staged(array: &Array, name: usize) {
+    let Ok(listed) = object::list(array).await else { return };
+    sleep(Duration::from_millis(random_u64() % 300)).await;
+    for entry in listed.staged.iter().filter(|entry| entry.name == name_of(name)) {
+        let _ended = object::remove_staged(array, entry).await;
+    }
 }
 
 async fn protect(array: &Array, name: usize, known: &Known) -> Told {

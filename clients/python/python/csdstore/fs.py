@@ -8,15 +8,18 @@ import os
 import tempfile
 import warnings
 from datetime import UTC, datetime
+from glob import has_magic
 from typing import Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore
+from fsspec.implementations.local import LocalFileSystem  # type: ignore
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem  # type: ignore
 from fsspec.utils import isfilelike  # type: ignore
 
 from csdstore._ahead import Ahead
 from csdstore._csdstore import NativeArray, NativeObject
 from csdstore._exit import watch
+from csdstore._literal import copies, pattern
 
 
 class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -89,6 +92,101 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return False
         return True
 
+    def glob(self, path: str, maxdepth: int | None = None, **kwargs: Any) -> Any:
+        """Return what a pattern matches.
+
+        The name of an object or folder is no pattern, and none where it begins one.
+        """
+        name = self._strip_protocol(path)
+        if has_magic(name):
+            slash = "/" if path.endswith("/") else ""
+            path = pattern(name, (one.name for one in self._all())) + slash
+        return super().glob(path, maxdepth=maxdepth, **kwargs)
+
+    def expand_path(
+        self, path: Any, recursive: bool = False, maxdepth: int | None = None, **_kwargs: Any
+    ) -> list[str]:
+        """Return names, and what patterns match. The name of an object or folder is no pattern."""
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        found: set[str] = set()
+        for one in [path] if isinstance(path, (str, os.PathLike)) else path:
+            name = self._strip_protocol(one)
+            if has_magic(name) and not self.exists(name):
+                # The matches are the first level.
+                below = None if maxdepth is None else maxdepth - 1
+                names = self.glob(name, maxdepth=maxdepth)
+            else:
+                below, names = maxdepth, [name]
+            if not recursive:
+                found.update(names)
+                continue
+            found.update(filter(self.exists, names))
+            if below != 0:
+                for name in names:
+                    found.update(self.find(name, maxdepth=below, withdirs=True))
+        if not found:
+            raise FileNotFoundError(path)
+        return sorted(found)
+
+    def get(
+        self,
+        rpath: Any,
+        lpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write objects to files."""
+        pairs = copies(self, rpath, LocalFileSystem(), lpath, recursive, maxdepth)
+        paths = pairs or (rpath, lpath)
+        super().get(*paths, recursive, callback=callback, maxdepth=maxdepth, **kwargs)
+
+    def put(
+        self,
+        lpath: Any,
+        rpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Store files as objects."""
+        pairs = copies(LocalFileSystem(), lpath, self, rpath, recursive, maxdepth)
+        paths = pairs or (lpath, rpath)
+        super().put(*paths, recursive, callback=callback, maxdepth=maxdepth, **kwargs)
+
+    def copy(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        on_error: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Store objects under other names as well."""
+        pairs = copies(self, path1, self, path2, recursive, maxdepth)
+        paths = pairs or (path1, path2)
+        super().copy(*paths, recursive, maxdepth=maxdepth, on_error=on_error, **kwargs)
+
+    def mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **_kwargs: Any,
+    ) -> None:
+        """Copy, then remove what was there before: a pattern may match the copies, too."""
+        if path1 == path2:
+            return
+        names = self._objects(path1, recursive, maxdepth)
+        self.copy(path1, path2, recursive, maxdepth=maxdepth, on_error="raise")
+        for name in names:
+            self.rm_file(name)
+
     def ukey(self, path: str) -> str:
         """Return the object's identifier, which no other object has."""
         return str(self._object(path).describe()["id"])
@@ -149,13 +247,7 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         """Remove objects; a folder is gone with the last object in it."""
-        found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        objects = {one.name for one in self._all()}
-        if not recursive:
-            # Raises the error of a folder, or of a name that is missing.
-            for other in (name for name in found if name not in objects):
-                self._object(other)
-        for name in reversed([name for name in found if name in objects]):
+        for name in self._objects(path, recursive, maxdepth):
             self.rm_file(name)
 
     def close(self) -> None:
@@ -184,6 +276,16 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
             if self.isdir(path):
                 raise IsADirectoryError(path) from None
             raise FileNotFoundError(path) from None
+
+    def _objects(self, path: Any, recursive: bool, maxdepth: int | None) -> list[str]:
+        """Return the objects to remove, those within folders first."""
+        found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
+        objects = {one.name for one in self._all()}
+        if not recursive:
+            # Raises the error of a folder, or of a name that is missing.
+            for other in (name for name in found if name not in objects):
+                self._object(other)
+        return [name for name in reversed(found) if name in objects]
 
     def _below(self, path: str) -> list[NativeObject]:
         """Return the objects whose names begin with a folder's."""

@@ -101,7 +101,7 @@ impl Session {
 
     fn refused(&self, what: &'static str, status: Status) -> Error {
         let drive = self.address().to_string().into();
-        csd_initiator::Error::Status { drive, what, status }.into()
+        csd_initiator::Error::Status { drive, what, status, reason: None }.into()
     }
 
     /// Stores the pieces of an object that begins with `first`; deletes them if that fails.

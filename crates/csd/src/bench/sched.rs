@@ -61,7 +61,7 @@ pub(super) fn sched(options: &Sched) -> Result<Report, Failure> {
         return Err(Failure::usage(format!("{name} has no windows")));
     }
     let policy = options.policy.name();
-    let result = json!({ "policy": policy, "seed": options.seed, "windows": windows });
+    let result = json!({ "policy": policy, "seed": options.seed.to_string(), "windows": windows });
     Ok(Report::new(text, result))
 }
 

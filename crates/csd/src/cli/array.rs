@@ -86,9 +86,9 @@ Examples:
     Status,
     /// Free what interrupted puts left on the drives
     ///
-    /// These are puts that were cut off, or that lost their name to another put.
-    /// Others may go on using the array meanwhile. A put that was cut off and still has its name
-    /// shows in `csd ls --all`; `csd rm` deletes it.
+    /// These are puts that were cut off, or that lost their name to another put. Others may go on
+    /// using the array meanwhile. A put that may still run, because a command of this machine
+    /// writes objects or its data grows, is named and kept: `csd rm` removes it, too.
     Reclaim,
     /// Give drives that have forgotten names their vote back
     ///

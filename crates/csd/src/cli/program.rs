@@ -62,7 +62,7 @@ pub(crate) struct Load {
     pub(crate) index: u16,
     /// Program identifier, which executions name together with the index [default: the first 8
     /// bytes of its digest]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_program_id)]
     pub(crate) pid: Option<u64>,
     /// Name of its type, as `csd program list` has it
     #[arg(long = "type", value_name = "NAME", default_value = "wasm")]
@@ -179,6 +179,15 @@ pub(crate) enum Allowed {
     Digest([u8; 32]),
 }
 
+/// Parses a program's identifier: a number, or 0x and hexadecimal digits, as lists have it.
+fn parse_program_id(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| error.to_string())
+}
+
 fn parse_allowed(text: &str) -> Result<Allowed, String> {
     if text == "any" {
         return Ok(Allowed::Any);
@@ -210,6 +219,17 @@ fn a_program_is_an_index_or_a_file() {
     assert_eq!(parsed("16"), Subject::Index(16));
     assert_eq!(parsed("16.wasm"), Subject::File("16.wasm".into()));
     assert_eq!(parsed("99999"), Subject::File("99999".into()));
+}
+
+#[test]
+fn a_program_is_identified_by_a_number_or_by_what_lists_show() {
+    for pid in [0, 7, 4_104_433_441_690_576_375, u64::MAX] {
+        assert_eq!(parse_program_id(&crate::units::program_id(pid)), Ok(pid));
+        assert_eq!(parse_program_id(&pid.to_string()), Ok(pid));
+    }
+    for wrong in ["", "0x", "ff", "0xg", "18446744073709551616", "-1"] {
+        assert!(parse_program_id(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -6,11 +6,11 @@ use csd_store::array::Array;
 use csd_store::object::{self, Error, GetOptions, Got, Progress};
 use serde_json::json;
 
-use super::tally::Tally;
 use crate::cli::files::Cat;
 use crate::context::Context;
 use crate::get::form_of;
 use crate::report::{Failure, Report};
+use crate::tally::Tally;
 use crate::target::cannot_write;
 
 /// Outcome of one object: its warnings; `None` if the reader needs no more bytes.

@@ -17,8 +17,8 @@ use csd_store::source::{self, Source};
 
 use super::download::off_core;
 use super::hash::{Bytes, Function, Hasher, digest};
-use super::interruptible::Interruptible;
 use crate::get::form_of;
+use crate::interruptible::Interruptible;
 use crate::report::Failure;
 
 /// Bytes that are read at once.

@@ -12,8 +12,8 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Error, GetOptions, Got, Progress, Sink};
 
-use super::interruptible::Interruptible;
 use crate::get::form_of;
+use crate::interruptible::Interruptible;
 use crate::report::Failure;
 use crate::target::{Target, cannot_write};
 

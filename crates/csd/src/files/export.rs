@@ -14,13 +14,13 @@ use serde_json::json;
 
 use super::about;
 use super::download::{off_core, path_of};
-use super::interruptible::Interruptible;
 use super::listing::{self, counted};
 use super::tar_writer::{self, END};
 use crate::cli::files::Export;
 use crate::clock::unix_s;
 use crate::context::Context;
 use crate::get::form_of;
+use crate::interruptible::Interruptible;
 use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};

@@ -11,13 +11,13 @@ use serde_json::json;
 
 use super::download::{Downloads, path_of};
 use super::listing::{self, as_folder, files, nothing};
-use super::tally::Tally;
 use crate::cli;
 use crate::context::Context;
 use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::units::size;
 
 /// Writes the objects of a folder to files.

@@ -10,7 +10,7 @@ use csd_store::catalogue::Entry;
 use csd_store::object::{self, Form, GetOptions, Got, Progress};
 use sha2::{Digest, Sha256};
 
-use super::interruptible::Interruptible;
+use crate::interruptible::Interruptible;
 use crate::report::Failure;
 
 /// A digest of 32 bytes.

@@ -18,16 +18,16 @@ use serde_json::json;
 use super::about::{self, About};
 use super::checked::Checked;
 use super::download::off_core;
-use super::interruptible::Interruptible;
 use super::listing::counted;
-use super::tally::Tally;
 use super::tar_reader::{Kind, Member, TarReader};
 use crate::cli::files::Import;
 use crate::context::Context;
+use crate::interruptible::Interruptible;
 use crate::object::{describe, is_npy};
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::units::size;
 
 /// Bytes in which the header of a `.npy` file is looked for.

@@ -62,7 +62,11 @@ async fn sealed(array: &Array, prefix: &str) -> Result<Vec<Row>, Failure> {
 
 /// Returns the same, and puts that are running or were interrupted: no drive lists those by name.
 async fn with_staged(array: &Array, prefix: &str) -> Result<Vec<Row>, Failure> {
-    let listed = object::list(array).await?;
+    let mut listed = object::list(array).await?;
+    for entry in &mut listed.staged {
+        // Its size is not known before its end.
+        entry.bytes = object::space_taken(array, entry).await?;
+    }
     let staged = listed.staged.into_iter().map(|entry| (entry, "staged"));
     let sealed = listed.sealed.into_iter().map(|entry| (entry, "sealed"));
     let mut rows: Vec<Row> = sealed.chain(staged).collect();

@@ -2,24 +2,22 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
-use csd_store::in_flight::{in_flight, share};
 use serde_json::{Value, json};
 
 use super::listing::{as_folder, files};
-use super::tally::Tally;
-use super::upload::Uploads;
-use super::walk::{Walked, walk};
+use super::upload::{Named, Uploads};
+use super::walk::{LocalFile, Walked, walk};
 use crate::cli;
 use crate::context::Context;
 use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::units::{grouped, size};
 
 /// Stores the files of a folder.
@@ -30,31 +28,15 @@ pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report,
     let bar = Bar::new(context, &prefix, Some(files.iter().map(|file| file.bytes).sum()));
     let mut tally = Tally::over(context, &bar);
     left_out.iter().for_each(|left| tally.skip(&left.path, &left.why));
-    let (asked, progress, names) =
-        (Arc::clone(&interrupt.asked), bar.progress.clone(), prefix.clone());
+    let (asked, progress) = (Arc::clone(&interrupt.asked), bar.progress.clone());
+    let named = |file: LocalFile| {
+        let LocalFile { path, name, bytes } = file;
+        Named { name: format!("{prefix}{name}"), path, bytes }
+    };
+    let files: Vec<Named> = files.into_iter().map(named).collect();
     let (entries, tally) = context.with_array_to_write(async move |array: &Array| {
-        let (replaces, options) = (options.force, Arc::new(options));
-        let uploads = Uploads { array, options, asked: Arc::clone(&asked), progress };
-        let (uploads, mut entries) = (&uploads, Vec::new());
-        let mut waiting = files.into_iter();
-        let one = |file: super::walk::LocalFile| {
-            let name = format!("{names}{}", file.name);
-            let upload = async move { (uploads.one(&file.path, &name, replaces).await, file.path) };
-            (share(file.bytes), upload)
-        };
-        let next = || if asked.load(Relaxed) { None } else { waiting.next().map(one) };
-        in_flight(next, |(done, path)| match done {
-            Ok(uploaded) => {
-                tally.done();
-                uploaded.remark.iter().for_each(|remark| tally.remark(&path, remark));
-                tally.warn(uploaded.stored.warnings);
-                entries.push(uploaded.stored.entry);
-            }
-            Err(_) if asked.load(Relaxed) => tally.leave(&path),
-            Err(failure) => tally.fail(&path, failure),
-        })
-        .await;
-        waiting.for_each(|file| tally.leave(&file.path));
+        let uploads = Uploads { array, options: Arc::new(options), asked, progress, align: None };
+        let entries = uploads.all(files, &mut tally, None).await;
         Ok((entries, tally))
     })?;
     drop(bar);
@@ -91,6 +73,7 @@ fn text(folder: &str, prefix: &str, entries: &[Entry]) -> String {
     format!("{folder}: {stored}, {}, stored under {prefix:?}: {types}\n", size(bytes))
 }
 
-fn result(entries: &[Entry]) -> Value {
+/// Describes objects that were stored.
+pub(super) fn result(entries: &[Entry]) -> Value {
     json!({ "objects": entries.iter().map(describe).collect::<Vec<_>>() })
 }

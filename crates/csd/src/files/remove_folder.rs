@@ -12,13 +12,13 @@ use csd_store::object;
 use serde_json::json;
 
 use super::listing::{as_folder, counted, under};
-use super::tally::Tally;
 use crate::cli;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::units::size;
 
 /// Removes the objects of folders.

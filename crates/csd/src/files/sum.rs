@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use super::digest_list;
 use super::hash::{Bytes, Function, digest};
 use super::listing;
-use super::tally::Tally;
 use crate::cli::files::Sum;
 use crate::context::Context;
 use crate::escape::escape_lines;
@@ -24,6 +23,7 @@ use crate::get::form_of;
 use crate::progress::{Above, Bar};
 use crate::report::{Class, Failure, Report, print};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::units::hex;
 
 /// An object to read: its name in the list, and its digest there.
@@ -108,7 +108,9 @@ impl Sums {
             }
             Err(_) if is_asked() => tally.leave(&name),
             Err(failure) => {
-                tally.fail(&name, failure);
+                // An object that a list names and the array lacks is an answer of the check.
+                let class = if self.is_check { Class::Run } else { failure.class };
+                tally.fail(&name, Failure { class, ..failure });
                 let line = if self.is_check { ": FAILED open or read\n" } else { "" };
                 lines.push(index, if line.is_empty() { String::new() } else { name + line });
             }

@@ -16,7 +16,6 @@ use serde_json::json;
 
 use super::listing::{self, as_folder, counted, files};
 use super::sync_work::{Direction, Extra, Pair, Work};
-use super::tally::Tally;
 use super::walk::{LeftOut, Walked, walk};
 use crate::cli::files::Sync;
 use crate::confirm::confirm;
@@ -24,6 +23,7 @@ use crate::context::Context;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::units::grouped;
 
 /// Beginning of the word that names objects.

@@ -14,13 +14,13 @@ use csd_store::object::{self, Progress};
 
 use super::compare::is_same;
 use super::download::{Downloads, off_core, path_of};
-use super::tally::Tally;
 use super::upload::Uploads;
 use super::walk::LocalFile;
 use crate::cli;
 use crate::escape::escape;
 use crate::progress::Above;
 use crate::report::{Failure, print};
+use crate::tally::Tally;
 
 /// Side that changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ impl Work {
     ) -> Result<Vec<String>, Failure> {
         let options = Arc::new(cli::Put::plain(self.protect));
         let (asked, progress) = (Arc::clone(&self.asked), self.progress.clone());
-        let uploads = Uploads { array, options, asked, progress };
+        let uploads = Uploads { array, options, asked, progress, align: None };
         let uploaded = match entry {
             Some(entry) => uploads.like(&pair.path, entry).await?,
             None => {

@@ -4,20 +4,22 @@
 //! type. A `.npy` file that cannot be used as an array is stored as bytes, with a remark.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use csd_reactor::{Class, compute_fn};
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
+use csd_store::in_flight::{in_flight, share};
 use csd_store::object::{self, Error, Form, Progress, Stored};
 
-use super::interruptible::Interruptible;
 use super::like::options_like;
 use crate::cli;
 use crate::get::form_of;
+use crate::interruptible::Interruptible;
 use crate::object::{PutInput, is_npy, open_as, put_options};
 use crate::report::{Class as FailureClass, Failure};
+use crate::tally::Tally;
 
 /// Stores files as objects.
 pub(crate) struct Uploads<'a> {
@@ -26,6 +28,16 @@ pub(crate) struct Uploads<'a> {
     /// Set by a signal.
     pub(crate) asked: Arc<AtomicBool>,
     pub(crate) progress: Progress,
+    /// An object that they lie as.
+    pub(crate) align: Option<Entry>,
+}
+
+/// A file, and the name of its object.
+pub(crate) struct Named {
+    pub(crate) path: String,
+    pub(crate) name: String,
+    /// Length of the file, 0 if it is not known.
+    pub(crate) bytes: u64,
 }
 
 /// A file that was stored.
@@ -36,6 +48,41 @@ pub(crate) struct Uploaded {
 }
 
 impl Uploads<'_> {
+    /// Stores files until a signal, and counts them. Tells of each that was stored by `line`.
+    /// Returns their entries, in the order of the files.
+    pub(crate) async fn all(
+        &self,
+        files: Vec<Named>,
+        tally: &mut Tally,
+        line: Option<fn(&Entry) -> String>,
+    ) -> Vec<Entry> {
+        let is_asked = || self.asked.load(Relaxed);
+        let (mut waiting, mut entries) = (files.into_iter().enumerate(), Vec::new());
+        let one = |(at, file): (usize, Named)| {
+            let share = share(file.bytes);
+            let upload = async move {
+                (self.one(&file.path, &file.name, self.options.force).await, at, file.path)
+            };
+            (share, upload)
+        };
+        let next = || if is_asked() { None } else { waiting.next().map(one) };
+        in_flight(next, |(done, at, path)| match done {
+            Ok(Uploaded { stored, remark }) => {
+                tally.done();
+                line.iter().for_each(|line| tally.tell(&line(&stored.entry)));
+                remark.iter().for_each(|remark| tally.remark(&path, remark));
+                tally.warn(stored.warnings);
+                entries.push((at, stored.entry));
+            }
+            Err(_) if is_asked() => tally.leave(&path),
+            Err(failure) => tally.fail(&path, failure),
+        })
+        .await;
+        waiting.for_each(|(_, file)| tally.leave(&file.path));
+        entries.sort_by_key(|(at, _)| *at);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+
     /// Stores a file, in place of an object of the same name if it `replaces` one.
     pub(crate) async fn one(
         &self,
@@ -82,7 +129,8 @@ impl Uploads<'_> {
         replaces: bool,
     ) -> Result<Stored, Failure> {
         let input = self.open(path, element).await?;
-        let options = put_options(&self.options, name.to_owned(), &input);
+        let mut options = put_options(&self.options, name.to_owned(), &input);
+        options.align.clone_from(&self.align);
         let (source, progress) = (input.source, &self.progress);
         let stored = match replaces {
             true => object::replace(self.array, source, &options, progress).await,

@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::{Align, Table};
-use crate::units::hex;
+use crate::units::{hex, program_id};
 
 /// Name of the type of WebAssembly modules, and their first bytes.
 const WASM: &str = "wasm";
@@ -163,7 +163,7 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
         |drive: &&String| format!("loaded {file} at index {index} of {}\n", context.shown(drive));
     let text: String = drives.iter().map(line).collect();
     let result = json!({
-        "drives": drives, "index": index, "pid": pid, "bytes": size, "digest": hex,
+        "drives": drives, "index": index, "pid": program_id(pid), "bytes": size, "digest": hex,
     });
     Ok(Report::new(format!("{text}digest {hex}\n"), result))
 }
@@ -212,9 +212,9 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
             let active = state.active() == 1;
             let word = if active { "active" } else { "loaded" };
             let cells = [context.shown(&drive), index.to_string(), ptype.clone(), word.to_owned()];
-            table.row([&cells[..], &[program.pid().to_string()]].concat());
+            table.row([&cells[..], &[program_id(program.pid())]].concat());
             described.push(json!({
-                "index": index, "type": ptype, "active": active, "pid": program.pid(),
+                "index": index, "type": ptype, "active": active, "pid": program_id(program.pid()),
                 "own": state.occupied() == DEVICE_DEFINED,
             }));
         }

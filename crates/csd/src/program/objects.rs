@@ -175,7 +175,7 @@ fn report(
         "objects": names,
         "records": records,
         "bytes": task.bytes(),
-        "result": first.answer.result,
+        "result": first.answer.result.to_string(),
         "written_bytes": first.answer.output.len(),
         "checked": outcomes.len() > 1,
         "runs": outcomes.iter().map(describe).collect::<Vec<_>>(),
@@ -235,7 +235,7 @@ fn describe(outcome: &Outcome) -> Value {
     json!({
         "on": outcome.mode.to_string(),
         "cores": outcome.cores,
-        "result": outcome.answer.result,
+        "result": outcome.answer.result.to_string(),
         "executions": outcome.executions,
         "handed_bytes": outcome.handed_bytes,
         "wall_s": outcome.wall_s,

@@ -61,7 +61,7 @@ pub(crate) fn run(index: u16, options: &Run, context: &Context) -> Result<Report
         ("drive", context.shown(&drive)),
     ]);
     let result = json!({
-        "drive": drive, "index": index, "result": done.result, "written_bytes": bytes,
+        "drive": drive, "index": index, "result": done.result.to_string(), "written_bytes": bytes,
         "wall_s": seconds,
     });
     // Standard output has only the program's output.

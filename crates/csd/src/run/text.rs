@@ -68,8 +68,6 @@ fn of_many(describe: &dyn Fn(&Answer) -> Description, outcomes: &[Outcome]) -> S
 fn text_of(value: &kernel::Value) -> String {
     match value {
         kernel::Value::Count(count) => grouped(*count),
-        kernel::Value::Integer(number) => number.to_string(),
-        kernel::Value::Number(number) => number.to_string(),
         kernel::Value::Text(text) => text.clone(),
         kernel::Value::None => "-".to_owned(),
     }
@@ -79,8 +77,6 @@ fn text_of(value: &kernel::Value) -> String {
 pub(super) fn json_of(value: &kernel::Value) -> Value {
     match value {
         kernel::Value::Count(count) => (*count).into(),
-        kernel::Value::Integer(number) => (*number).into(),
-        kernel::Value::Number(number) => (*number).into(),
         kernel::Value::Text(text) => text.as_str().into(),
         kernel::Value::None => Value::Null,
     }

@@ -65,18 +65,40 @@ async fn answer(stream: &Stream, shared: &Shared) -> std::io::Result<()> {
             return Ok(());
         }
     }
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
-    let found = line.starts_with(b"GET /metrics ") || line.starts_with(b"GET / ");
-    let (status, page) = match found {
-        true => ("200 OK", render(shared).await),
-        false => ("404 Not Found", "only GET /metrics\n".to_owned()),
+    let asked = asked(&request);
+    let (status, page) = match asked {
+        Asked::Page | Asked::Head => ("200 OK", render(shared).await),
+        Asked::Other => ("404 Not Found", "only GET and HEAD of /metrics\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n",
         page.len()
     );
-    stream.send_all((head + &page).as_bytes()).await
+    let body = if asked == Asked::Head { "" } else { &page };
+    stream.send_all((head + body).as_bytes()).await
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Page,
+    /// The page's header fields alone.
+    Head,
+    Other,
+}
+
+/// Returns what the request line asks for. Whatever follows `?` makes no difference.
+fn asked(request: &[u8]) -> Asked {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    let path = target.and_then(|target| target.split(|byte| *byte == b'?').next());
+    match (method, path, version) {
+        (Some(b"GET"), Some(b"/metrics" | b"/"), Some(_)) => Asked::Page,
+        (Some(b"HEAD"), Some(b"/metrics" | b"/"), Some(_)) => Asked::Head,
+        _ => Asked::Other,
+    }
 }
 
 /// Renders the page in the text format of Prometheus.

@@ -127,6 +127,14 @@ impl Tickets {
         Poll::Pending
     }
 
+    /// Returns the identifier of a ticket's command while that is in flight.
+    pub(super) fn cid(&self, ticket: u32) -> Option<u16> {
+        match self.all[ticket as usize] {
+            Ticket::Waiting { cid, .. } => Some(cid),
+            _ => None,
+        }
+    }
+
     /// Abandons a ticket; returns its command's identifier if that is still in flight.
     pub(super) fn abandon(&mut self, ticket: u32) -> Option<u16> {
         self.free.push(ticket);

@@ -229,7 +229,7 @@ impl State {
         let drive = || Arc::clone(&connection.association.drive);
         let status = completion.cqe.status();
         let reply = if !status.is_success() {
-            Err(Error::Status { drive: drive(), what: command.what, status })
+            Err(Error::Status { drive: drive(), what: command.what, status, reason: None })
         } else if completion.damaged {
             Err(Error::Damaged { drive: drive(), what: command.what })
         } else {
@@ -269,6 +269,13 @@ impl From<Error> for Stop {
 pub(crate) struct Answer {
     connection: Rc<Connection>,
     ticket: Option<u32>,
+}
+
+impl Answer {
+    /// Returns the command's identifier until the answer is there.
+    pub(crate) fn cid(&self) -> Option<u16> {
+        self.connection.state.borrow().tickets.cid(self.ticket?)
+    }
 }
 
 impl Future for Answer {

@@ -29,7 +29,7 @@ pub use describe::{Namespace, NamespaceKind};
 pub use discover::discover;
 
 use crate::association::{Association, Closer, Traffic};
-use crate::connection::{Connection, Reply, Request};
+use crate::connection::{Answer, Connection, Reply, Request};
 use crate::{Address, Error, Options};
 
 /// Maximum data that a command of the admin queue carries in its capsule, bytes.
@@ -167,6 +167,21 @@ impl Controller {
         payload: &mut Vec<Buffer>,
         to_host: u32,
     ) -> Result<Reply, Error> {
+        let (reply, unsent) = self.start(sqe, payload, to_host).await?.await;
+        *payload = unsent;
+        reply
+    }
+
+    /// Starts a command as [`Self::submit`] does; the answer has its identifier.
+    ///
+    /// # Errors
+    /// As [`Self::submit`], before an answer comes.
+    pub(crate) async fn start(
+        &self,
+        sqe: Sqe,
+        payload: &mut Vec<Buffer>,
+        to_host: u32,
+    ) -> Result<Answer, Error> {
         let inner = &*self.0;
         let bytes = payload.iter().map(|part| part.len() as u64).sum::<u64>();
         let most = bytes.max(to_host.into());
@@ -183,9 +198,7 @@ impl Controller {
         let what = self.command_name(&sqe);
         let (permit, bytes) = (Some(permit), std::mem::take(payload));
         let request = Request { sqe, what, payload: bytes, in_capsule, to_host, permit };
-        let (reply, unsent) = queue.start(request)?.await;
-        *payload = unsent;
-        reply
+        queue.start(request)
     }
 
     /// Shuts the controller down in order (CC.SHN) and closes its connections. Commands still in

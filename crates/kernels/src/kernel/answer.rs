@@ -31,11 +31,7 @@ pub type Field = (&'static str, Value);
 pub enum Value {
     /// A count.
     Count(u64),
-    /// An integer.
-    Integer(i64),
-    /// A number.
-    Number(f64),
-    /// Words, or a number that no other variant holds exactly.
+    /// Words, or a number that may need more digits than a count has.
     Text(String),
     /// No value: there is nothing to take it from.
     None,

@@ -72,11 +72,8 @@ impl Kernel for SummarizeKernel {
             _ => integers(&summary),
         };
         let sum = match &fields[0].1 {
-            Value::Number(sum) => sum.to_string(),
             Value::Text(sum) => sum.clone(),
-            Value::Count(_) | Value::Integer(_) | Value::None => {
-                summary.integer_sum().map_or_else(String::new, |sum| sum.to_string())
-            }
+            Value::Count(_) | Value::None => String::new(),
         };
         Description {
             shown: Some(("sum", sum)),
@@ -94,18 +91,11 @@ impl Kernel for SummarizeKernel {
     }
 }
 
-/// Returns a value's number; an infinity or NaN, which JSON has not, as words.
+/// Returns the digits that tell a value from its neighbours in its own type.
 fn number(value: f64, is_narrow: bool) -> Value {
-    if !value.is_finite() {
-        return Value::Text(value.to_string());
-    }
     #[allow(clippy::cast_possible_truncation)] // it was widened from an f32
-    let narrow = value as f32;
-    match is_narrow {
-        // The digits that tell it from the neighbours in its own type.
-        true => Value::Number(narrow.to_string().parse().unwrap_or(value)),
-        false => Value::Number(value),
-    }
+    let text = if is_narrow { format!("{:?}", value as f32) } else { format!("{value:?}") };
+    Value::Text(text.strip_suffix(".0").unwrap_or(&text).to_owned())
 }
 
 fn floats(is_narrow: bool, summary: &Summary) -> Vec<Field> {
@@ -121,12 +111,9 @@ fn floats(is_narrow: bool, summary: &Summary) -> Vec<Field> {
 
 fn integers(summary: &Summary) -> Vec<Field> {
     let range = summary.integer_range();
-    let bound = |bound: Option<i64>| bound.map_or(Value::None, Value::Integer);
-    let sum = match summary.integer_sum().map(|sum| (sum, i64::try_from(sum))) {
-        Some((_, Ok(sum))) => Value::Integer(sum),
-        Some((sum, Err(_))) => Value::Text(sum.to_string()),
-        None => Value::None,
-    };
+    let text = |number: Option<String>| number.map_or(Value::None, Value::Text);
+    let bound = |bound: Option<i64>| text(bound.map(|bound| bound.to_string()));
+    let sum = text(summary.integer_sum().map(|sum| sum.to_string()));
     vec![
         ("sum", sum),
         ("least", bound(range.map(|(least, _)| least))),

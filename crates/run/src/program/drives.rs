@@ -246,7 +246,7 @@ async fn execute(
         let ran = drive.compute.execute_within(index, &execution, controls).await;
         match ran {
             Err(error) if is_gone(error.status()) => guest.is_gone(),
-            Err(error) => return Err(failure(context, drive, error)),
+            Err(error) => return Err(failure(context, drive, taken, error)),
             Ok(result) => {
                 let output = match emits {
                     0 => Vec::new(),
@@ -266,7 +266,12 @@ fn is_gone(status: Option<Status>) -> bool {
     status.is_some_and(|status| gone.contains(&status))
 }
 
-fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) -> Error {
+fn failure(
+    context: &StepContext,
+    drive: &Drive,
+    taken: &Taken,
+    error: csd_initiator::Error,
+) -> Error {
     match error.status() {
         Some(Status::SOURCE_MISSING) => unsound(drive, context.task().names(), &error),
         status if is_damage(status) => unsound(drive, context.task().names(), &error),
@@ -278,7 +283,15 @@ fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) ->
                 drive.name, limits.memory_mib, limits.time_ms
             )))
         }
-        _ => Error::command(drive, error),
+        _ => match error.reason() {
+            Some(reason) => {
+                let (number, names) = (taken.run.first, context.task().names());
+                let drive = &drive.name;
+                let why = format!("chunk {number} of {names:?} on drive {drive}: {reason}");
+                Error::Program { why }
+            }
+            None => Error::command(drive, error),
+        },
     }
 }
 

@@ -144,7 +144,8 @@ impl InDrives {
 /// Returns the error of a piece that its drive has refused to store.
 fn refused(drive: &Drive, status: Status) -> Error {
     let what = "Store by a peer";
-    let source = csd_initiator::Error::Status { drive: drive.url.as_str().into(), what, status };
+    let (url, reason) = (drive.url.as_str().into(), None);
+    let source = csd_initiator::Error::Status { drive: url, what, status, reason };
     Error::command(drive, source)
 }
 

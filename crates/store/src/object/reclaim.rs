@@ -7,7 +7,7 @@
 //! before it reads the catalogue. So it finds the entry of every running put whose data it sees.
 //!
 //! Does not touch a staged entry, which may belong to a running put: `csd rm` and the next put of
-//! its name do.
+//! its name do, and [`remove_staged`](super::remove_staged) for who knows that the put has ended.
 
 use std::collections::BTreeSet;
 

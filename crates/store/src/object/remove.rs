@@ -39,7 +39,11 @@ pub async fn remove_this(array: &Array, entry: &Entry) -> Result<Vec<String>, Er
     remove_if(array, &entry.name, |newest| newest.id == entry.id).await
 }
 
-async fn remove_if(
+/// Removes the newest entry of `name` if `is_it`.
+///
+/// # Errors
+/// [`NameError::Overtaken`] if not; those of [`remove`].
+pub(super) async fn remove_if(
     array: &Array,
     name: &str,
     is_it: impl FnOnce(&Entry) -> bool,

@@ -1,8 +1,8 @@
 //! [`Tally`]: the items of a command that failed, were left out or were not reached, the first two
 //! printed at once.
 //!
-//! Invariant: a command fails if an item failed or it was interrupted (exit code 1), and one that
-//! left an item out ends with exit code 4.
+//! Invariant: a command fails if an item failed or it was interrupted, with exit code 2 if all that
+//! failed was wrong use, else 1; one that left an item out ends with exit code 4.
 
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ pub(crate) struct Tally {
     failed: Vec<Value>,
     /// The first failure, which is that of a command of one item.
     first: Option<Failure>,
+    /// The class of all failures together.
+    class: Option<Class>,
     skipped: Vec<Value>,
     /// Items that were not done when a signal came.
     left: Vec<String>,
@@ -53,6 +55,7 @@ impl Tally {
     pub(crate) fn fail(&mut self, item: &str, failure: Failure) {
         self.say("error", item, &failure.message);
         self.failed.push(json!({ "item": item, "message": failure.message }));
+        self.class = Some(failure.class.with(self.class));
         self.first.get_or_insert(failure);
     }
 
@@ -65,6 +68,13 @@ impl Tally {
     /// Notes an item that was not done when a signal came.
     pub(crate) fn leave(&mut self, item: &str) {
         self.left.push(item.to_owned());
+    }
+
+    /// Prints the result of an item that was done.
+    pub(crate) fn tell(&self, text: &str) {
+        if !self.json && !self.quiet {
+            self.above.print(|| print(&escape_lines(text)));
+        }
     }
 
     /// Prints a remark about an item that was done.
@@ -93,7 +103,7 @@ impl Tally {
     /// Returns the outcome of the command: `text` and `result`, or the failure of some items.
     ///
     /// # Errors
-    /// The only item's own failure, or else one of class "run".
+    /// The only item's own failure, or else one of the class of all together.
     pub(crate) fn finish(mut self, text: String, mut result: Value) -> Result<Report, Failure> {
         self.warnings.sort();
         self.warnings.dedup();
@@ -121,6 +131,7 @@ impl Tally {
         }
         let items = self.done + self.failed.len() + self.left.len();
         let mut message = String::new();
+        let class = self.class.filter(|_| self.left.is_empty()).unwrap_or(Class::Run);
         if !self.left.is_empty() {
             message = format!("interrupted: {} of {items} were done; ", self.done);
             message += &format!("not done: {}", named(&self.left));
@@ -136,7 +147,7 @@ impl Tally {
             message += &if self.json { listed(&self.failed) } else { ", as said above".into() };
             result["failed"] = std::mem::take(&mut self.failed).into();
         }
-        Failure { detail: result, ..Failure::new(Class::Run, message) }
+        Failure { detail: result, ..Failure::new(class, message) }
     }
 }
 
@@ -174,14 +185,18 @@ mod tests {
 
     #[test]
     fn one_item_fails_as_it_does_alone_and_several_with_a_count() {
-        let failed = |more: usize| {
+        let failed = |done: usize, others: &[Class]| {
             let mut tally = Tally { json: true, ..Tally::default() };
             tally.fail("x", Failure::usage("no x"));
-            (0..more).for_each(|_| tally.done());
+            (0..done).for_each(|_| tally.done());
+            others.iter().for_each(|class| tally.fail("y", Failure::new(*class, "no y")));
             tally.finish(String::new(), json!({})).unwrap_err()
         };
-        let (one, two) = (failed(0), failed(1));
+        let (one, two) = (failed(0, &[]), failed(1, &[]));
         assert_eq!((one.class, one.message.as_str()), (Class::Usage, "no x"));
-        assert_eq!((two.class, two.message.as_str()), (Class::Run, "1 of 2 failed:\n  x: no x"));
+        assert_eq!((two.class, two.message.as_str()), (Class::Usage, "1 of 2 failed:\n  x: no x"));
+        assert_eq!(failed(0, &[Class::Usage]).class, Class::Usage);
+        assert_eq!(failed(0, &[Class::Usage, Class::Run]).class, Class::Run);
+        assert_eq!(failed(5, &[Class::Run]).class, Class::Run);
     }
 }
