@@ -96,6 +96,41 @@ fn an_empty_cell_is_what_the_user_says() {
 }
 
 #[test]
+fn a_first_row_is_no_header_unless_it_is_certain_or_said() {
+    let array = Array::up(1, "256M");
+    let put = |text: &str, options: &[&str]| {
+        array.file("t.csv", text.as_bytes());
+        array.csd(&[&["put", "t.csv", "x", "--csv"], options].concat())
+    };
+    let wide = "t.csv, line 1, column 1: \"99999999999\" is not a valid i32";
+    put("99999999999\n1\n2\n", &["--type", "i32"]).expect(2, &[wide]);
+    put("NA\n1\n2\n", &[]).expect(2, &["\"NA\" is not a valid f64", "--header yes|no"]);
+    put("NA\n1\n2\n", &["--header", "no"]).expect(2, &["line 1, column 1: \"NA\""]);
+    put("1\n\n3\n", &[]).expect(2, &["line 2, column 1", "--empty"]);
+    put("1\n\"2\n3\n", &[]).expect(2, &["a quote that opens in line 2 is not closed"]);
+    let (second, cells) = (["--column", "2"], "id,price\n1,2.5\n2,3.5\n");
+    let stored = |text: &str, options: &[&str], said: &str, values: &[f64]| {
+        let text = put(text, options).expect(0, &[]).text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], said);
+        let kept: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout, kept);
+        array.csd(&["rm", "x"]).expect(0, &[]);
+    };
+    let header = "t.csv: CSV, column 2 of 2, \"price\", header in line 1";
+    stored(cells, &second, header, &[2.5, 3.5]);
+    let years = "t.csv: CSV, column 2 of 2, \"2020\", header in line 1";
+    stored("2019,2020\n1,2\n", &["--header", "yes", "--column", "2020"], years, &[2.0]);
+    stored("2019,2020\n1,2\n", &second, "t.csv: CSV, column 2 of 2, no header", &[2020.0, 2.0]);
+    let one = "t.csv: CSV, column 1 of 1, no header";
+    stored("1\n\n3\n\n", &["--empty", "0"], one, &[1.0, 0.0, 3.0]);
+    let read = put(cells, &[&second[..], &["--json"]].concat()).expect(0, &[]).json();
+    let read = &read["result"]["read"];
+    let expected = json!({ "format": "csv", "column": 2, "header": "price", "header_line": 1 });
+    assert_eq!(*read, expected);
+}
+
+#[test]
 fn edges_of_networkx_are_read_and_weights_are_not_dropped_in_silence() {
     let array = Array::up(1, "256M");
     array.file("plain", b"0 1\n1 2\n2 0\n0 2\n");

@@ -14,8 +14,9 @@ use serde_json::json;
 
 use crate::cli;
 use crate::context::Context;
-use crate::object::{describe, is_npy};
+use crate::object::describe;
 use crate::progress::Bar;
+use crate::put_input::is_npy;
 use crate::report::{self, Failure, Report};
 use crate::target::{Target, cannot_write};
 use crate::units::size;

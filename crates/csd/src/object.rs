@@ -1,30 +1,26 @@
 //! `csd put`, `stat` and `rm`.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Kind, Parts};
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, On, PutOptions};
 use csd_store::room;
-use csd_store::source::{Empty, Source};
 use serde_json::{Value, json};
 
 use crate::array::lock::{Lock, Writers};
 use crate::cli;
-use crate::cli::run::Layout;
 use crate::context::Context;
 use crate::each_item::each_item;
-use crate::edges;
 use crate::progress::Bar;
 use crate::protection;
+use crate::put_input::{PutInput, open_as};
 use crate::report::{Failure, Report};
 use crate::room::takes;
 use crate::table::pairs;
-use crate::units::{grouped, hex, size};
+use crate::units::{counted, exact_size, grouped, hex, size};
 
 /// Stores files.
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
@@ -67,25 +63,23 @@ fn put_file(
     })?;
     drop(bar);
     let entry = stored.entry;
-    let text = format!(
-        "{}: {} {}, {} in {} chunks on {} drives\n",
-        entry.name,
-        grouped(entry.elements()),
-        entry.element,
-        size(entry.bytes),
-        entry.layout().chunks(),
-        entry.members.len()
-    );
-    Ok(Report::new(text, describe(&entry)).with_warnings(stored.warnings))
+    let mut text = format!("{}: {}\n", entry.name, summary(&entry));
+    let mut result = describe(&entry);
+    if let Some(taken) = input.taken {
+        text += &format!("{}\n", taken.text);
+        result["read"] = taken.json;
+    }
+    Ok(Report::new(text, result).with_warnings(stored.warnings))
 }
 
-/// An opened source, ready to be stored.
-pub(crate) struct PutInput {
-    pub(crate) source: Source,
-    /// Length, if the file system knows it.
-    bytes: Option<u64>,
-    arrange: Arrange,
-    chunk_bytes: Option<u64>,
+/// Returns number, type and size of an object's elements, and where they lie.
+fn summary(entry: &Entry) -> String {
+    let elements = match entry.element {
+        ElementType::Bytes => exact_size(entry.bytes),
+        element => format!("{} {element}, {}", grouped(entry.elements()), size(entry.bytes)),
+    };
+    let chunks = counted(entry.layout().chunks().into(), "chunk");
+    format!("{elements} in {chunks} on {}", counted(entry.members.len() as u64, "drive"))
 }
 
 /// Returns the options to store an input under a name.
@@ -102,77 +96,6 @@ pub(crate) fn put_options(options: &cli::Put, name: String, input: &PutInput) ->
         protect: options.protect,
         page_bytes: Some(options.page_bytes).filter(|bytes| *bytes > 0),
     }
-}
-
-/// A stream of bytes.
-type Reader = Box<dyn Read + Send>;
-
-/// Opens a file to store it as elements of this type, if one is given. It is read through `wrap`.
-pub(crate) fn open_as(
-    file: &str,
-    options: &cli::Put,
-    element: Option<ElementType>,
-    wrap: impl FnOnce(Reader) -> Reader,
-) -> Result<PutInput, Failure> {
-    if options.arrange.graph {
-        let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
-        let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
-        let edges::Input { source, arrange, chunk_bytes } = input;
-        return Ok(PutInput { source, bytes: None, arrange, chunk_bytes });
-    }
-    let arrange = match options.arrange.layout {
-        Layout::Spread => Arrange::Spread,
-        Layout::Whole => Arrange::Whole,
-        Layout::Range => Arrange::Range,
-        Layout::Rows => Arrange::Rows,
-    };
-    let (reader, bytes, name): (Reader, _, &str) = match file {
-        "-" => (Box::new(io::stdin()), None, "standard input"),
-        path => {
-            let file = File::open(path);
-            let file = file.map_err(|error| Failure::os(path, &error))?;
-            let metadata = file.metadata().map_err(|error| Failure::os(path, &error))?;
-            if metadata.is_dir() {
-                let why = "is a folder: `csd put -r FOLDER PREFIX/` stores the files in it";
-                return Err(Failure::usage(format!("{path} {why}")));
-            }
-            (Box::new(file), metadata.is_file().then_some(metadata.len()), path)
-        }
-    };
-    let reader = wrap(reader);
-    let source = if options.csv {
-        let element = element.unwrap_or(ElementType::F64);
-        let empty = options.empty.map(Empty::from).unwrap_or_default();
-        Source::csv(name, reader, options.column.as_ref(), element, empty)
-    } else if is_npy(name) && element != Some(ElementType::Bytes) {
-        Source::npy(name, reader, element)
-    } else {
-        let element = element.unwrap_or(ElementType::Bytes);
-        refuse_text(name, element)?;
-        Ok(Source::raw(name, reader, element))
-    };
-    // A CSV file has no total for the progress bar: its numbers and its text differ in length.
-    let bytes = bytes.filter(|_| !options.csv);
-    let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
-    Ok(PutInput { source, bytes, arrange, chunk_bytes: options.chunk })
-}
-
-/// Returns true if a file's name is that of a NumPy array.
-pub(crate) fn is_npy(file: &str) -> bool {
-    Path::new(file).extension().is_some_and(|extension| extension == "npy")
-}
-
-/// Refuses to store a CSV file as raw numbers.
-fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
-    let extension = Path::new(name).extension();
-    let is_text = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    if !is_text || element == ElementType::Bytes {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "{name} is CSV text, and holds no raw {element}: store a column of it with --csv --column \
-         NAME|NUMBER --type {element}, or the file as it is with --type bytes"
-    )))
 }
 
 /// Shows an object.
@@ -205,7 +128,7 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
         ("type", entry.element.to_string()),
         ("shape", shape(&entry.shape)),
         ("elements", grouped(entry.elements())),
-        ("size", format!("{} ({} bytes)", size(entry.bytes), grouped(entry.bytes))),
+        ("size", exact_size(entry.bytes)),
         ("chunks", format!("{} of {}", entry.layout().chunks(), size(entry.chunk_bytes.into()))),
         ("on", placement(&entry).to_owned()),
         ("layout", layout(&entry).to_owned()),

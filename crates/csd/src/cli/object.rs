@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use csd_nvme::vendor::pages::PAGE_BYTES;
 use csd_store::ElementType;
 use csd_store::layout::Scheme;
-use csd_store::source::{Column, Empty};
+use csd_store::source::{Column, Empty, Header};
 
 use super::files::Order;
 use super::run::{Arrange, Layout};
@@ -50,9 +50,13 @@ pub(crate) struct Put {
     /// The source is CSV
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Column to store: a name in the header, or a number from 1
+    /// Column to store: a name in the header, or a number from 1. With --header yes a number is a
+    /// name first, if the header has it
     #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
     pub(crate) column: Option<Column>,
+    /// Whether the first row is a header
+    #[arg(long, value_enum, default_value_t = HeaderRow::Auto, requires = "csv")]
+    pub(crate) header: HeaderRow,
     /// Element for an empty cell of the column [default: an error]
     #[arg(long, value_enum, requires = "csv")]
     pub(crate) empty: Option<EmptyCell>,
@@ -93,6 +97,7 @@ impl Put {
             element: None,
             csv: false,
             column: None,
+            header: HeaderRow::Auto,
             empty: None,
             on: On::Kv,
             chunk: None,
@@ -129,6 +134,27 @@ impl From<EmptyCell> for Empty {
             EmptyCell::Nan => Self::Nan,
             EmptyCell::Zero => Self::Zero,
             EmptyCell::Skip => Self::Skip,
+        }
+    }
+}
+
+/// Whether the first row is a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeaderRow {
+    /// As the file shows; what is not certain is refused
+    Auto,
+    /// It holds names
+    Yes,
+    /// It holds values
+    No,
+}
+
+impl From<HeaderRow> for Header {
+    fn from(row: HeaderRow) -> Self {
+        match row {
+            HeaderRow::Auto => Self::Auto,
+            HeaderRow::Yes => Self::Yes,
+            HeaderRow::No => Self::No,
         }
     }
 }

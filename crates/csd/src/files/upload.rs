@@ -16,7 +16,8 @@ use super::interruptible::Interruptible;
 use super::like::options_like;
 use crate::cli;
 use crate::get::form_of;
-use crate::object::{PutInput, is_npy, open_as, put_options};
+use crate::object::put_options;
+use crate::put_input::{PutInput, is_npy, open_as};
 use crate::report::{Class as FailureClass, Failure};
 
 /// Stores files as objects.
