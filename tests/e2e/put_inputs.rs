@@ -147,3 +147,40 @@ fn edges_of_networkx_are_read_and_weights_are_not_dropped_in_silence() {
     array.csd(&rank).expect(2, &words);
     array.csd(&[&rank[..], &["--ignore-weights"]].concat()).expect(0, &[]);
 }
+
+#[test]
+fn a_graph_of_another_program_does_not_become_another_graph() {
+    let array = Array::up(1, "256M");
+    array.file("plain", b"0 1\n1 2\n2 1\n2 2\n");
+    array.csd(&["put", "plain", "--graph"]).expect(0, &[]);
+    let rows = |name: &str| array.csd(&["get", name, "-"]).expect(0, &[]).stdout;
+    let banner = "%%MatrixMarket matrix coordinate pattern general\n";
+    for (name, text, options, said) in [
+        ("mtx", format!("{banner}3 3 4\n1 2\n2 3\n3 2\n3 3\n"), &[][..], "MatrixMarket"),
+        ("konect", "% asym\n1 2\n2 3\n3 2\n3 3\n".into(), &[], "KONECT"),
+        ("snap", "# Nodes: 3 Edges: 4\n0\t1\n1\t2\n2\t1\n2\t2\n".into(), &[], "SNAP"),
+        ("one", "1 2\n2 3\n3 2\n3 3\n".into(), &["--base", "1"], "numbers from 1, stored from 0"),
+    ] {
+        array.file(name, text.as_bytes());
+        let put = [&["put", name, "--graph"], options].concat();
+        let text = array.csd(&put).expect(0, &[]).text();
+        assert!(text.contains(said) && text.contains("3 nodes, all with edges, 4 edges"), "{text}");
+        assert!(rows(name) == rows("plain"), "{name}");
+    }
+    let ranked = ["run", "page-rank", "ranked", "--edges", "mtx"];
+    let ranked = array.csd(&ranked).expect(0, &[]).text();
+    assert!(ranked.starts_with("mtx: MatrixMarket, numbers from 1"), "{ranked}");
+    for (text, word) in [
+        ("3 3\n2 3\n1 3\n1 2\n", "--format list"),
+        ("4 3\n0 1\n1 2\n2 3\n", "--format list"),
+        ("1 2\n2 3\n", "--base 0 or --base 1"),
+        ("# Undirected graph: x\n0 1\n", "--directed no"),
+        ("p edge 3 1\ne 1 2\n", "DIMACS"),
+        ("% sym positive\n1 2 7\n", "--ignore-weights"),
+    ] {
+        array.file("other", text.as_bytes());
+        array.csd(&["put", "other", "--graph"]).expect(2, &["other", word]);
+        array.csd(&["run", "page-rank", "g", "--edges", "other"]).expect(2, &["other", word]);
+    }
+    array.csd(&["put", "plain", "x", "--base", "1"]).expect(2, &["--graph"]);
+}

@@ -14,7 +14,8 @@
 //! - [`silences`] watches drives that are measured
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
-//!   [`put_input`] opens files that are stored, [`edges`] graphs
+//!   [`put_input`] opens files that are stored, [`edges`] graphs; [`taken`] says what
+//!   they were taken for
 //! - [`grep`] and [`wc`] search and count text, by [`over_text`]
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
 //!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
@@ -72,6 +73,7 @@ mod scrub;
 mod secret;
 mod silences;
 mod table;
+mod taken;
 mod target;
 mod tunnel;
 mod units;

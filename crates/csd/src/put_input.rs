@@ -6,13 +6,13 @@ use std::path::Path;
 
 use csd_store::ElementType;
 use csd_store::object::Arrange;
-use csd_store::source::{CsvOptions, CsvTaken, Empty, Source};
-use serde_json::{Value, json};
+use csd_store::source::{CsvOptions, Empty, Source};
 
 use crate::cli;
 use crate::cli::run::Layout;
 use crate::edges;
 use crate::report::Failure;
+use crate::taken::Taken;
 
 /// An opened source, ready to be stored.
 pub(crate) struct PutInput {
@@ -23,27 +23,6 @@ pub(crate) struct PutInput {
     pub(crate) chunk_bytes: Option<u64>,
     /// What a text was taken for.
     pub(crate) taken: Option<Taken>,
-}
-
-/// What a text was taken for: its format, header, numbers.
-pub(crate) struct Taken {
-    /// For people.
-    pub(crate) text: String,
-    /// For programs.
-    pub(crate) json: Value,
-}
-
-impl Taken {
-    fn csv(name: &str, taken: &CsvTaken) -> Self {
-        let CsvTaken { column, line, header, .. } = taken;
-        let json = json!({
-            "format": "csv",
-            "column": column,
-            "header": header,
-            "header_line": header.as_ref().map(|_| line),
-        });
-        Self { text: format!("{name}: CSV, {taken}"), json }
-    }
 }
 
 /// A stream of bytes.
@@ -57,10 +36,9 @@ pub(crate) fn open_as(
     wrap: impl FnOnce(Reader) -> Reader,
 ) -> Result<PutInput, Failure> {
     if options.arrange.graph {
-        let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
-        let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
-        let edges::Input { source, arrange, chunk_bytes } = input;
-        return Ok(PutInput { source, bytes: None, arrange, chunk_bytes, taken: None });
+        let input = edges::input(file, &options.arrange.lines, options.chunk)?;
+        let edges::Input { source, arrange, chunk_bytes, taken } = input;
+        return Ok(PutInput { source, bytes: None, arrange, chunk_bytes, taken: Some(taken) });
     }
     let arrange = match options.arrange.layout {
         Layout::Spread => Arrange::Spread,

@@ -6,6 +6,7 @@ use csd_store::ElementType;
 use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty, Header};
 
+use super::edges::EdgeLines;
 use super::files::Order;
 use super::run::{Arrange, Layout};
 use crate::units::parse_size;
@@ -24,6 +25,7 @@ Examples:
   csd put photo.npy --type bytes             a file as it is
   csd put photo.npy --protect rs:4+2         survives the loss of any two drives
   csd put links.txt links --graph            a list of edges as a graph
+  csd put web.mtx web --graph                a MatrixMarket file as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
     /// The file to store, `-` for standard input, and the object's name [default: the file's name
@@ -38,7 +40,7 @@ pub(crate) struct Put {
     ///
     /// .npy files become arrays, others bytes. Links to files are followed, and those to folders
     /// are not. An entry that cannot be an object is named, and the exit code is 4.
-    #[arg(long, short, conflicts_with_all = ["each", "csv", "align", "graph"])]
+    #[arg(long, short, conflicts_with_all = ["each", "csv", "align", "list"])]
     pub(crate) recursive: bool,
     /// With -r: replace objects that exist, each in one step
     #[arg(long, short, requires = "recursive")]
@@ -86,8 +88,7 @@ impl Put {
             layout: Layout::Spread,
             align: None,
             graph: false,
-            nodes: None,
-            ignore_weights: false,
+            lines: EdgeLines::default(),
         };
         Self {
             words: Vec::new(),

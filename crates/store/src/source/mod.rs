@@ -1,9 +1,11 @@
-//! Input of `put`: raw little-endian bytes, a column of a CSV file, or a `.npy` array.
+//! Input of `put`: raw little-endian bytes, a column of a CSV file, or a `.npy` array. Lists of
+//! edges ([`edges`]) become raw elements before they are put.
 //!
 //! Holds at most one chunk of its input, and guesses no type. Invariant: [`Source::fill`] returns
 //! little-endian elements of [`Source::element`], whole ones in total.
 
 mod csv;
+pub mod edges;
 mod npy;
 
 use std::io::{self, Read};
@@ -85,6 +87,14 @@ pub enum Error {
         /// The input.
         name: String,
         /// Description of the fault.
+        why: String,
+    },
+    /// The file is no list of edges that can be taken.
+    #[error("{name}{why}")]
+    Edges {
+        /// The input.
+        name: String,
+        /// Place in it and description of the fault, which follow the name.
         why: String,
     },
     /// The options contradict the input.
