@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::support::data::npy;
 use crate::support::harness::Array;
 
 #[test]
@@ -22,7 +23,7 @@ fn several_files_are_put_and_removed_in_one_command() {
     // Each failure is reported with its name, and the other files are done.
     array.csd(&["rm", "b"]).expect(0, &[]);
     let words =
-        ["3 of 4 failed", "a: object \"a\" exists", "none: none: No such", "-: an object from"];
+        ["3 of 4 failed", "a: object \"a\" exists", "\n  none: No such", "-: an object from"];
     array.csd(&["put", "--each", "in/a", "none", "-", "b"]).expect(1, &words);
     array.csd(&["stat", "b"]).expect(0, &[]);
     let failed = array.csd(&["rm", "none", "b", "a", "--json"]).expect(1, &[]).json();
@@ -183,4 +184,50 @@ fn a_graph_of_another_program_does_not_become_another_graph() {
         array.csd(&["run", "page-rank", "g", "--edges", "other"]).expect(2, &["other", word]);
     }
     array.csd(&["put", "plain", "x", "--base", "1"]).expect(2, &["--graph"]);
+}
+
+#[test]
+fn arrays_that_cannot_be_objects_are_stored_as_bytes_among_others() {
+    let array = Array::up(1, "256M");
+    let odd = [
+        ("u2", "<u2", "(2,)"),
+        ("b1", "|b1", "(4,)"),
+        ("U1", "<U1", "(1,)"),
+        ("big", ">i4", "(1,)"),
+    ];
+    array.file("good.npy", &npy("<i4", "(1L,)", &[7; 4]));
+    array.file("short.npy", &npy("<i4", "(2,)", &[7; 4]));
+    let mut put = vec!["put", "--each", "good.npy", "short.npy"];
+    let names: Vec<String> = odd.iter().map(|(name, ..)| format!("{name}.npy")).collect();
+    for ((_, descr, shape), name) in odd.iter().zip(&names) {
+        array.file(name, &npy(descr, shape, &[1; 4]));
+        array.csd(&["put", name]).expect(2, &[&format!("{name} is not a usable"), "--type bytes"]);
+        put.push(name);
+    }
+    let done = array.csd(&put).expect(0, &["note: u2.npy: stored as bytes: it is not a usable"]);
+    assert!(!done.stderr.contains("--type bytes"), "{}", done.stderr);
+    assert_eq!(done.stderr.matches("note: ").count(), 5, "{}", done.stderr);
+    for (name, (_, descr, shape)) in names.iter().zip(odd) {
+        let kept = array.csd(&["get", name, "-"]).expect(0, &[]).stdout;
+        assert_eq!(kept, npy(descr, shape, &[1; 4]), "{name}");
+    }
+    let stat = array.csd(&["stat", "good.npy", "--json"]).expect(0, &[]).json();
+    assert_eq!(stat["result"]["type"], "i32");
+    // With a type, and alone, nothing is stored as something else.
+    array.csd(&["put", "--each", "u2.npy", "--type", "i32"]).expect(1, &["u2.npy is not a usable"]);
+    array.csd(&["put", "u2.npy", "other"]).expect(2, &["--type bytes"]);
+}
+
+#[test]
+fn types_have_numpy_s_names() {
+    let array = Array::up(1, "256M");
+    array.file("x", &[0; 32]);
+    for (given, stored) in [("complex128", "c64"), ("c16", "c64"), ("c64", "c64"), ("f4", "f32")] {
+        array.csd(&["put", "x", given, "--type", given]).expect(0, &[]);
+        let stat = array.csd(&["stat", given, "--json"]).expect(0, &[]).json();
+        assert_eq!(stat["result"]["type"], stored, "{given}");
+    }
+    for two_f32 in ["complex64", "c8"] {
+        array.csd(&["put", "x", "y", "--type", two_f32]).expect(2, &["NumPy's complex128"]);
+    }
 }

@@ -38,10 +38,32 @@ pub(crate) fn each_item<T: AsRef<str>>(
     if !context.json {
         warnings.iter().for_each(|warning| print_error(&format!("warning: {warning}")));
     }
-    let lines: Vec<_> = failed.iter().map(|(item, why)| format!("\n  {item}: {why}")).collect();
+    let lines: Vec<_> =
+        failed.iter().map(|(item, why)| format!("\n  {}", about_item(item, why))).collect();
     let message = format!("{} of {} failed:{}", failed.len(), items.len(), lines.concat());
     let failed: Vec<_> =
         failed.iter().map(|(item, why)| json!({ "item": item, "message": why })).collect();
     let detail = json!({ "objects": done, "failed": failed });
     Err(Failure { detail, ..Failure::run(message) })
+}
+
+/// Returns a message about an item that begins with its name, once.
+pub(crate) fn about_item(item: &str, message: &str) -> String {
+    match message.strip_prefix(item) {
+        Some(rest) if rest.starts_with([' ', ':', ',']) => message.to_owned(),
+        _ => format!("{item}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_the_name_once() {
+        assert_eq!(about_item("a/x", "a/x is short"), "a/x is short");
+        assert_eq!(about_item("a/x", "a/x, line 3: no"), "a/x, line 3: no");
+        assert_eq!(about_item("a", "an object exists"), "a: an object exists");
+        assert_eq!(about_item("a", "no a"), "a: no a");
+    }
 }

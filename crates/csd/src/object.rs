@@ -16,8 +16,8 @@ use crate::context::Context;
 use crate::each_item::each_item;
 use crate::progress::Bar;
 use crate::protection;
-use crate::put_input::{PutInput, open_as};
-use crate::report::{Failure, Report};
+use crate::put_input::{PutInput, as_bytes, becomes_bytes, open_as};
+use crate::report::{Failure, Report, print_error};
 use crate::room::takes;
 use crate::table::pairs;
 use crate::units::{counted, exact_size, grouped, hex, size};
@@ -25,11 +25,9 @@ use crate::units::{counted, exact_size, grouped, hex, size};
 /// Stores files.
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
     match &options.words[..] {
-        files if options.each => {
-            each_item(files, context, |file| put_file(file, None, options, context))
-        }
-        [file] => put_file(file, None, options, context),
-        [file, name] => put_file(file, Some(name), options, context),
+        files if options.each => each_item(files, context, |file| put_any(file, options, context)),
+        [file] => put_file(file, None, (options, options.element), context),
+        [file, name] => put_file(file, Some(name), (options, options.element), context),
         words => Err(Failure::usage(format!(
             "one file and one name are two words, and {} are given: --each stores every one of \
              these files under its own name",
@@ -38,13 +36,27 @@ pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failu
     }
 }
 
+/// Stores one of several files: as bytes if it is an array that cannot be an object.
+fn put_any(file: &str, options: &cli::Put, context: &Context) -> Result<Report, Failure> {
+    let refused = match put_file(file, None, (options, options.element), context) {
+        Err(refused) if becomes_bytes(file, options, &refused) => refused,
+        done => return done,
+    };
+    let report = put_file(file, None, (options, Some(ElementType::Bytes)), context)?;
+    if !context.json {
+        print_error(&format!("note: {file}: {}", as_bytes(file, &refused.message)));
+    }
+    Ok(report)
+}
+
+/// Stores a file as elements of this type, if one is given.
 fn put_file(
     file: &str,
     name: Option<&String>,
-    options: &cli::Put,
+    (options, element): (&cli::Put, Option<ElementType>),
     context: &Context,
 ) -> Result<Report, Failure> {
-    let input = open_as(file, options, options.element, |reader| reader)?;
+    let input = open_as(file, options, element, |reader| reader)?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),

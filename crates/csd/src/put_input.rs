@@ -6,12 +6,12 @@ use std::path::Path;
 
 use csd_store::ElementType;
 use csd_store::object::Arrange;
-use csd_store::source::{CsvOptions, Empty, Source};
+use csd_store::source::{AS_BYTES, CsvOptions, Empty, Source};
 
 use crate::cli;
 use crate::cli::run::Layout;
 use crate::edges;
-use crate::report::Failure;
+use crate::report::{Class, Failure};
 use crate::taken::Taken;
 
 /// An opened source, ready to be stored.
@@ -98,4 +98,32 @@ fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
         "{name} is CSV text, and holds no raw {element}: store a column of it with --csv --column \
          NAME|NUMBER --type {element}, or the file as it is with --type bytes"
     )))
+}
+
+/// Returns true if a file that was refused is stored as bytes instead: a NumPy array that cannot be
+/// an object, if the user gave no type.
+pub(crate) fn becomes_bytes(file: &str, options: &cli::Put, refused: &Failure) -> bool {
+    is_npy(file) && options.element.is_none() && refused.class == Class::Usage
+}
+
+/// Returns the remark that a file was stored as bytes, from the reason why it was refused.
+pub(crate) fn as_bytes(file: &str, why: &str) -> String {
+    let why = why.strip_suffix(AS_BYTES).unwrap_or(why);
+    match why.strip_prefix(file).and_then(|rest| rest.strip_prefix(' ')) {
+        Some(rest) => format!("stored as bytes: it {rest}"),
+        None => format!("stored as bytes: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_has_no_name_and_no_option_that_is_not_needed() {
+        let refused = format!("d/x.npy is not a usable .npy file: it is odd{AS_BYTES}");
+        let remark = as_bytes("d/x.npy", &refused);
+        assert_eq!(remark, "stored as bytes: it is not a usable .npy file: it is odd");
+        assert_eq!(as_bytes("x", "no"), "stored as bytes: no");
+    }
 }

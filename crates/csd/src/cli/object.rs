@@ -46,7 +46,7 @@ pub(crate) struct Put {
     #[arg(long, short, requires = "recursive")]
     pub(crate) force: bool,
     /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
-    /// itself]
+    /// itself]. c64 is two f64, NumPy's complex128; NumPy's names are taken, too: f4, float32, c16
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) element: Option<ElementType>,
     /// The source is CSV

@@ -17,7 +17,7 @@ use super::like::options_like;
 use crate::cli;
 use crate::get::form_of;
 use crate::object::put_options;
-use crate::put_input::{PutInput, is_npy, open_as};
+use crate::put_input::{PutInput, as_bytes, becomes_bytes, open_as};
 use crate::report::{Class as FailureClass, Failure};
 
 /// Stores files as objects.
@@ -49,12 +49,11 @@ impl Uploads<'_> {
             Ok(stored) => return Ok(Uploaded { stored, remark: None }),
             Err(refused) => refused,
         };
-        let may_be_bytes = is_npy(path) && element.is_none();
-        if !may_be_bytes || refused.class != FailureClass::Usage {
+        if !becomes_bytes(path, &self.options, &refused) {
             return Err(refused);
         }
         let stored = self.store((path, name), Some(ElementType::Bytes), replaces).await?;
-        Ok(Uploaded { stored, remark: Some(format!("stored as bytes: {}", refused.message)) })
+        Ok(Uploaded { stored, remark: Some(as_bytes(path, &refused.message)) })
     }
 
     /// Stores a file in place of an object of the same name, with its type, layout, placement and

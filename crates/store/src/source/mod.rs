@@ -15,7 +15,7 @@ use csd_kernels::ElementType;
 use crate::fault::Fault;
 
 pub use self::csv::{Column, CsvOptions, Empty, Header, Taken as CsvTaken};
-pub use self::npy::write_header as npy_header;
+pub use self::npy::{AS_BYTES, write_header as npy_header};
 
 /// A stream of elements.
 pub struct Source {
