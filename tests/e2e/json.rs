@@ -16,6 +16,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let sorted: Vec<u8> = (0..1000i32).flat_map(i32::to_le_bytes).collect();
     array.file("s.bin", &sorted);
     array.file("links", b"0 1\n1 2\n2 0\n3 0\n");
+    array.file("cells.csv", b"v\n1\n");
     array.file("windows", br#"{"active": [1], "utilisation": [0, 0.5], "requests": 1}"#);
     let url = array.url(0);
     let grep = built("rust-grep");
@@ -44,6 +45,7 @@ fn json_of_every_command_is_as_the_page_says() {
         cp y y2;mv y2 y3;stat x;stat b;get x back;\
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
+        run page-rank g2 --edges links;put cells.csv csv --csv --column v;\
         run verify x;run verify x -o sums;run summarize x;rm y;array status;\
         array reclaim;array rebuild d0;array rebalance;repair;\
         array up;\

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::support::data::npy;
 use crate::support::harness::Array;
 
 #[test]
@@ -22,7 +23,7 @@ fn several_files_are_put_and_removed_in_one_command() {
     // Each failure is reported with its name, and the other files are done.
     array.csd(&["rm", "b"]).expect(0, &[]);
     let words =
-        ["3 of 4 failed", "a: object \"a\" exists", "none: none: No such", "-: an object from"];
+        ["3 of 4 failed", "a: object \"a\" exists", "\n  none: No such", "-: an object from"];
     array.csd(&["put", "--each", "in/a", "none", "-", "b"]).expect(1, &words);
     array.csd(&["stat", "b"]).expect(0, &[]);
     let failed = array.csd(&["rm", "none", "b", "a", "--json"]).expect(2, &[]).json();
@@ -96,6 +97,41 @@ fn an_empty_cell_is_what_the_user_says() {
 }
 
 #[test]
+fn a_first_row_is_no_header_unless_it_is_certain_or_said() {
+    let array = Array::up(1, "256M");
+    let put = |text: &str, options: &[&str]| {
+        array.file("t.csv", text.as_bytes());
+        array.csd(&[&["put", "t.csv", "x", "--csv"], options].concat())
+    };
+    let wide = "t.csv, line 1, column 1: \"99999999999\" is not a valid i32";
+    put("99999999999\n1\n2\n", &["--type", "i32"]).expect(2, &[wide]);
+    put("NA\n1\n2\n", &[]).expect(2, &["\"NA\" is not a valid f64", "--header yes|no"]);
+    put("NA\n1\n2\n", &["--header", "no"]).expect(2, &["line 1, column 1: \"NA\""]);
+    put("1\n\n3\n", &[]).expect(2, &["line 2, column 1", "--empty"]);
+    put("1\n\"2\n3\n", &[]).expect(2, &["a quote that opens in line 2 is not closed"]);
+    let (second, cells) = (["--column", "2"], "id,price\n1,2.5\n2,3.5\n");
+    let stored = |text: &str, options: &[&str], said: &str, values: &[f64]| {
+        let text = put(text, options).expect(0, &[]).text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], said);
+        let kept: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout, kept);
+        array.csd(&["rm", "x"]).expect(0, &[]);
+    };
+    let header = "t.csv: CSV, column 2 of 2, \"price\", header in line 1";
+    stored(cells, &second, header, &[2.5, 3.5]);
+    let years = "t.csv: CSV, column 2 of 2, \"2020\", header in line 1";
+    stored("2019,2020\n1,2\n", &["--header", "yes", "--column", "2020"], years, &[2.0]);
+    stored("2019,2020\n1,2\n", &second, "t.csv: CSV, column 2 of 2, no header", &[2020.0, 2.0]);
+    let one = "t.csv: CSV, column 1 of 1, no header";
+    stored("1\n\n3\n\n", &["--empty", "0"], one, &[1.0, 0.0, 3.0]);
+    let read = put(cells, &[&second[..], &["--json"]].concat()).expect(0, &[]).json();
+    let read = &read["result"]["read"];
+    let expected = json!({ "format": "csv", "column": 2, "header": "price", "header_line": 1 });
+    assert_eq!(*read, expected);
+}
+
+#[test]
 fn edges_of_networkx_are_read_and_weights_are_not_dropped_in_silence() {
     let array = Array::up(1, "256M");
     array.file("plain", b"0 1\n1 2\n2 0\n0 2\n");
@@ -111,4 +147,87 @@ fn edges_of_networkx_are_read_and_weights_are_not_dropped_in_silence() {
     let rank = ["run", "page-rank", "ranked", "--edges", "weighted"];
     array.csd(&rank).expect(2, &words);
     array.csd(&[&rank[..], &["--ignore-weights"]].concat()).expect(0, &[]);
+}
+
+#[test]
+fn a_graph_of_another_program_does_not_become_another_graph() {
+    let array = Array::up(1, "256M");
+    array.file("plain", b"0 1\n1 2\n2 1\n2 2\n");
+    array.csd(&["put", "plain", "--graph"]).expect(0, &[]);
+    let rows = |name: &str| array.csd(&["get", name, "-"]).expect(0, &[]).stdout;
+    let banner = "%%MatrixMarket matrix coordinate pattern general\n";
+    for (name, text, options, said) in [
+        ("mtx", format!("{banner}3 3 4\n1 2\n2 3\n3 2\n3 3\n"), &[][..], "MatrixMarket"),
+        ("konect", "% asym\n1 2\n2 3\n3 2\n3 3\n".into(), &[], "KONECT"),
+        ("snap", "# Nodes: 3 Edges: 4\n0\t1\n1\t2\n2\t1\n2\t2\n".into(), &[], "SNAP"),
+        ("one", "1 2\n2 3\n3 2\n3 3\n".into(), &["--base", "1"], "numbers from 1, stored from 0"),
+    ] {
+        array.file(name, text.as_bytes());
+        let put = [&["put", name, "--graph"], options].concat();
+        let text = array.csd(&put).expect(0, &[]).text();
+        assert!(text.contains(said) && text.contains("3 nodes, all with edges, 4 edges"), "{text}");
+        assert!(rows(name) == rows("plain"), "{name}");
+    }
+    let ranked = ["run", "page-rank", "ranked", "--edges", "mtx"];
+    let ranked = array.csd(&ranked).expect(0, &[]).text();
+    assert!(ranked.starts_with("mtx: MatrixMarket, numbers from 1"), "{ranked}");
+    for (text, word) in [
+        ("3 3\n2 3\n1 3\n1 2\n", "--format list"),
+        ("4 3\n0 1\n1 2\n2 3\n", "--format list"),
+        ("1 2\n2 3\n", "--base 0 or --base 1"),
+        ("# Undirected graph: x\n0 1\n", "--directed no"),
+        ("p edge 3 1\ne 1 2\n", "DIMACS"),
+        ("% sym positive\n1 2 7\n", "--ignore-weights"),
+    ] {
+        array.file("other", text.as_bytes());
+        array.csd(&["put", "other", "--graph"]).expect(2, &["other", word]);
+        array.csd(&["run", "page-rank", "g", "--edges", "other"]).expect(2, &["other", word]);
+    }
+    array.csd(&["put", "plain", "x", "--base", "1"]).expect(2, &["--graph"]);
+}
+
+#[test]
+fn arrays_that_cannot_be_objects_are_stored_as_bytes_among_others() {
+    let array = Array::up(1, "256M");
+    let odd = [
+        ("u2", "<u2", "(2,)"),
+        ("b1", "|b1", "(4,)"),
+        ("U1", "<U1", "(1,)"),
+        ("big", ">i4", "(1,)"),
+    ];
+    array.file("good.npy", &npy("<i4", "(1L,)", &[7; 4]));
+    array.file("short.npy", &npy("<i4", "(2,)", &[7; 4]));
+    let mut put = vec!["put", "--each", "good.npy", "short.npy"];
+    let names: Vec<String> = odd.iter().map(|(name, ..)| format!("{name}.npy")).collect();
+    for ((_, descr, shape), name) in odd.iter().zip(&names) {
+        array.file(name, &npy(descr, shape, &[1; 4]));
+        array.csd(&["put", name]).expect(2, &[&format!("{name} is not a usable"), "--type bytes"]);
+        put.push(name);
+    }
+    let done = array.csd(&put).expect(0, &["note: u2.npy: stored as bytes: it is not a usable"]);
+    assert!(!done.stderr.contains("--type bytes"), "{}", done.stderr);
+    assert_eq!(done.stderr.matches("note: ").count(), 5, "{}", done.stderr);
+    for (name, (_, descr, shape)) in names.iter().zip(odd) {
+        let kept = array.csd(&["get", name, "-"]).expect(0, &[]).stdout;
+        assert_eq!(kept, npy(descr, shape, &[1; 4]), "{name}");
+    }
+    let stat = array.csd(&["stat", "good.npy", "--json"]).expect(0, &[]).json();
+    assert_eq!(stat["result"]["type"], "i32");
+    // With a type, and alone, nothing is stored as something else.
+    array.csd(&["put", "--each", "u2.npy", "--type", "i32"]).expect(1, &["u2.npy is not a usable"]);
+    array.csd(&["put", "u2.npy", "other"]).expect(2, &["--type bytes"]);
+}
+
+#[test]
+fn types_have_numpy_s_names() {
+    let array = Array::up(1, "256M");
+    array.file("x", &[0; 32]);
+    for (given, stored) in [("complex128", "c64"), ("c16", "c64"), ("c64", "c64"), ("f4", "f32")] {
+        array.csd(&["put", "x", given, "--type", given]).expect(0, &[]);
+        let stat = array.csd(&["stat", given, "--json"]).expect(0, &[]).json();
+        assert_eq!(stat["result"]["type"], stored, "{given}");
+    }
+    for two_f32 in ["complex64", "c8"] {
+        array.csd(&["put", "x", "y", "--type", two_f32]).expect(2, &["NumPy's complex128"]);
+    }
 }

@@ -37,7 +37,7 @@ def main() -> None:
         try:
             # A total here, of each node in networkx.
             total = ["--tolerance", str(nodes * TOLERANCE)]
-            graph = ["packages", "--edges", "edges.txt", "--nodes", str(nodes)]
+            graph = ["packages", "--edges", "edges.txt", "--nodes", str(nodes), "--base", "0"]
             said = run("run", "page-rank", *graph, *total, "-o", "ranks", "--on", "all", "--json")
             ranks = np.frombuffer(run("get", "ranks", "-"), dtype="<f8")
         finally:

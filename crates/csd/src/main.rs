@@ -14,7 +14,8 @@
 //! - [`silences`] watches drives that are measured
 //! - [`pace`] reads profiles; [`peers`] reads files of peers; [`mod@account`] computes model time
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
-//!   [`edges`] reads graphs
+//!   [`put_input`] opens files that are stored, [`edges`] graphs; [`taken`] says what
+//!   they were taken for
 //! - [`grep`] and [`wc`] search and count text, by [`over_text`]
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
 //!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
@@ -63,6 +64,7 @@ mod program;
 mod progress;
 mod protect;
 mod protection;
+mod put_input;
 mod query;
 mod repair;
 mod report;
@@ -73,6 +75,7 @@ mod scrub;
 mod secret;
 mod silences;
 mod table;
+mod taken;
 mod tally;
 mod target;
 mod tunnel;

@@ -1,7 +1,6 @@
 //! `csd put`, `stat` and `rm`.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,25 +9,23 @@ use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Kind, Parts};
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, On, PutOptions};
 use csd_store::room;
-use csd_store::source::{Empty, Source};
 use serde_json::{Value, json};
 
 use crate::array::lock::{Lock, Writers};
 use crate::cli;
-use crate::cli::run::Layout;
 use crate::context::Context;
 use crate::each_item::each_item;
-use crate::edges;
 use crate::interruptible::Interruptible;
 use crate::progress::Bar;
 use crate::protection;
+use crate::put_input::{PutInput, Reader, open_as};
 use crate::report::{Failure, Report};
 use crate::room::takes;
 use crate::runtime::Interrupt;
 use crate::table::pairs;
-use crate::units::{grouped, hex, size};
+use crate::units::{counted, exact_size, grouped, hex, size};
 
 /// Stores a file.
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
@@ -57,13 +54,14 @@ fn put_file(
         Some(asked) => Box::new(Interruptible::new(reader, asked)) as Reader,
         None => reader,
     };
-    let input = open_as(file, options, options.element, wrap)?;
+    let mut input = open_as(file, options, options.element, wrap)?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
         (None, Some(name)) if file != "-" => name.into_owned(),
         _ => return Err(Failure::usage("an object from standard input needs a name")),
     };
+    let taken = input.taken.take();
     let bar = Bar::new(context, &name, input.bytes);
     let progress = bar.progress.clone();
     let align = options.arrange.align.clone();
@@ -81,29 +79,27 @@ fn put_file(
             false => failure,
         })?;
     let entry = stored.entry;
-    Ok(Report::new(stored_line(&entry), describe(&entry)).with_warnings(stored.warnings))
+    let (mut text, mut result) = (stored_line(&entry), describe(&entry));
+    if let Some(taken) = taken {
+        text += &format!("{}\n", taken.text);
+        result["read"] = taken.json;
+    }
+    Ok(Report::new(text, result).with_warnings(stored.warnings))
 }
 
 /// Returns a line for people about an object that was stored.
 pub(crate) fn stored_line(entry: &Entry) -> String {
-    format!(
-        "{}: {} {}, {} in {} chunks on {} drives\n",
-        entry.name,
-        grouped(entry.elements()),
-        entry.element,
-        size(entry.bytes),
-        entry.layout().chunks(),
-        entry.members.len()
-    )
+    format!("{}: {}\n", entry.name, summary(entry))
 }
 
-/// An opened source, ready to be stored.
-pub(crate) struct PutInput {
-    pub(crate) source: Source,
-    /// Length, if the file system knows it.
-    bytes: Option<u64>,
-    arrange: Arrange,
-    chunk_bytes: Option<u64>,
+/// Returns number, type and size of an object's elements, and where they lie.
+fn summary(entry: &Entry) -> String {
+    let elements = match entry.element {
+        ElementType::Bytes => exact_size(entry.bytes),
+        element => format!("{} {element}, {}", grouped(entry.elements()), size(entry.bytes)),
+    };
+    let chunks = counted(entry.layout().chunks().into(), "chunk");
+    format!("{elements} in {chunks} on {}", counted(entry.members.len() as u64, "drive"))
 }
 
 /// Returns the options to store an input under a name.
@@ -120,77 +116,6 @@ pub(crate) fn put_options(options: &cli::Put, name: String, input: &PutInput) ->
         protect: options.protect,
         page_bytes: Some(options.page_bytes).filter(|bytes| *bytes > 0),
     }
-}
-
-/// A stream of bytes.
-type Reader = Box<dyn Read + Send>;
-
-/// Opens a file to store it as elements of this type, if one is given. It is read through `wrap`.
-pub(crate) fn open_as(
-    file: &str,
-    options: &cli::Put,
-    element: Option<ElementType>,
-    wrap: impl FnOnce(Reader) -> Reader,
-) -> Result<PutInput, Failure> {
-    if options.arrange.graph {
-        let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
-        let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
-        let edges::Input { source, arrange, chunk_bytes } = input;
-        return Ok(PutInput { source, bytes: None, arrange, chunk_bytes });
-    }
-    let arrange = match options.arrange.layout {
-        Layout::Spread => Arrange::Spread,
-        Layout::Whole => Arrange::Whole,
-        Layout::Range => Arrange::Range,
-        Layout::Rows => Arrange::Rows,
-    };
-    let (reader, bytes, name): (Reader, _, &str) = match file {
-        "-" => (Box::new(io::stdin()), None, "standard input"),
-        path => {
-            let file = File::open(path);
-            let file = file.map_err(|error| Failure::os(path, &error))?;
-            let metadata = file.metadata().map_err(|error| Failure::os(path, &error))?;
-            if metadata.is_dir() {
-                let why = "is a folder: `csd put -r FOLDER PREFIX/` stores the files in it";
-                return Err(Failure::usage(format!("{path} {why}")));
-            }
-            (Box::new(file), metadata.is_file().then_some(metadata.len()), path)
-        }
-    };
-    let reader = wrap(reader);
-    let source = if options.csv {
-        let element = element.unwrap_or(ElementType::F64);
-        let empty = options.empty.map(Empty::from).unwrap_or_default();
-        Source::csv(name, reader, options.column.as_ref(), element, empty)
-    } else if is_npy(name) && element != Some(ElementType::Bytes) {
-        Source::npy(name, reader, element)
-    } else {
-        let element = element.unwrap_or(ElementType::Bytes);
-        refuse_text(name, element)?;
-        Ok(Source::raw(name, reader, element))
-    };
-    // A CSV file has no total for the progress bar: its numbers and its text differ in length.
-    let bytes = bytes.filter(|_| !options.csv);
-    let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
-    Ok(PutInput { source, bytes, arrange, chunk_bytes: options.chunk })
-}
-
-/// Returns true if a file's name is that of a NumPy array.
-pub(crate) fn is_npy(file: &str) -> bool {
-    Path::new(file).extension().is_some_and(|extension| extension == "npy")
-}
-
-/// Refuses to store a CSV file as raw numbers.
-fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
-    let extension = Path::new(name).extension();
-    let is_text = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    if !is_text || element == ElementType::Bytes {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "{name} is CSV text, and holds no raw {element}: store a column of it with --csv --column \
-         NAME|NUMBER --type {element}, or the file as it is with --type bytes"
-    )))
 }
 
 /// Shows an object.
@@ -223,7 +148,7 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
         ("type", entry.element.to_string()),
         ("shape", shape(&entry.shape)),
         ("elements", grouped(entry.elements())),
-        ("size", format!("{} ({} bytes)", size(entry.bytes), grouped(entry.bytes))),
+        ("size", exact_size(entry.bytes)),
         ("chunks", format!("{} of {}", entry.layout().chunks(), size(entry.chunk_bytes.into()))),
         ("on", placement(&entry).to_owned()),
         ("layout", layout(&entry).to_owned()),

@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::each_item::about_item;
 use crate::escape::escape_lines;
 use crate::progress::{Above, Bar};
 use crate::report::{Class, Failure, Report, places, print, print_error};
@@ -96,7 +97,7 @@ impl Tally {
     fn say(&self, kind: &str, item: &str, message: &str) {
         if !self.json {
             let message = if self.verbose { message.into() } else { places(message) };
-            self.above.print(|| print_error(&format!("{kind}: {item}: {message}")));
+            self.above.print(|| print_error(&format!("{kind}: {}", about_item(item, &message))));
         }
     }
 
@@ -163,7 +164,8 @@ fn named(items: &[String]) -> String {
 /// Returns a line for each failed item.
 fn listed(failed: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let line = |one: &Value| format!("\n  {}: {}", text(&one["item"]), text(&one["message"]));
+    let line =
+        |one: &Value| format!("\n  {}", about_item(&text(&one["item"]), &text(&one["message"])));
     format!(":{}", failed.iter().map(line).collect::<String>())
 }
 

@@ -4,6 +4,8 @@
 //! are decimal. Rates are decimal, as in drives' data sheets: 1 GB/s is 1,000,000,000 bytes per
 //! second.
 
+pub(crate) use csd_store::words::{counted, grouped};
+
 /// Parses a size: a number of bytes, or of a unit. `K` and `KiB` are 1024 bytes, `KB` is 1000
 /// bytes; so are `M`, `G` and `T`, in upper or lower case. A fraction of a unit is rounded down to
 /// whole bytes.
@@ -83,6 +85,12 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// Formats a size as [`size`] does, with its bytes.
+pub(crate) fn exact_size(bytes: u64) -> String {
+    let exact = counted(bytes, "byte");
+    if bytes < 1 << 10 { exact } else { format!("{} ({exact})", size(bytes)) }
+}
+
 /// Formats a duration in seconds, milliseconds or microseconds.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
@@ -109,19 +117,6 @@ pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
 /// Formats a part of a whole in percent; a dash if the whole is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1}%", 100.0 * real(part) / real(whole)) }
-}
-
-/// Formats a whole number with commas between thousands.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[allow(clippy::cast_precision_loss)] // for people to read: 53 bits are plenty
@@ -206,6 +201,7 @@ mod tests {
         );
         assert_eq!([rate(2_000_000_000, 0.5), rate(0, 1.0)], ["4.00 GB/s", "-"]);
         assert_eq!([percent(1, 8), percent(0, 0)], ["12.5%", "-"]);
-        assert_eq!([grouped(0), grouped(999), grouped(1_234_567)], ["0", "999", "1,234,567"]);
+        let sizes = [exact_size(1), exact_size(0), exact_size(1536)];
+        assert_eq!(sizes, ["1 byte", "0 bytes", "1.5 KiB (1,536 bytes)"]);
     }
 }

@@ -16,7 +16,7 @@ pub enum ElementType {
     F32,
     /// 64-bit IEEE 754 number.
     F64,
-    /// Complex number: two 64-bit IEEE 754 numbers, the real part first.
+    /// Complex number: two 64-bit IEEE 754 numbers, the real part first. NumPy calls it complex128.
     C64,
     /// Bytes without further structure.
     Bytes,
@@ -32,6 +32,23 @@ impl ElementType {
         (Self::C64, 5, "c64"),
         (Self::Bytes, 6, "bytes"),
     ];
+
+    /// NumPy's names of types: with a number of bytes, and with one of bits.
+    const NUMPY: [(Self, &'static str, &'static str); 5] = [
+        (Self::I32, "i4", "int32"),
+        (Self::I64, "i8", "int64"),
+        (Self::F32, "f4", "float32"),
+        (Self::F64, "f8", "float64"),
+        (Self::C64, "c16", "complex128"),
+    ];
+
+    /// Returns the type that NumPy calls by this name: `<i4`, `i4`, `=i4` or `int32`.
+    #[must_use]
+    pub fn from_numpy(name: &str) -> Option<Self> {
+        let short = name.strip_prefix(['<', '=', '|']).unwrap_or(name);
+        let mut rows = Self::NUMPY.iter();
+        rows.find(|row| row.1 == short || row.2 == name).map(|row| row.0)
+    }
 
     /// Returns the size of an element in bytes.
     #[must_use]
@@ -72,8 +89,12 @@ impl fmt::Display for ElementType {
 /// Error: a name that no element type has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not an element type: use one of {names}",
-    names = ElementType::TABLE.map(|row| row.2).join(" ")
+    "{0:?} is not an element type: use one of {names}{hint}",
+    names = ElementType::TABLE.map(|row| row.2).join(" "),
+    hint = match .0.as_str() {
+        "c8" | "<c8" | "complex64" => ": it is two f32, and c64 is two f64 (NumPy's complex128)",
+        _ => "",
+    }
 )]
 pub struct UnknownElementType(pub String);
 
@@ -81,8 +102,8 @@ impl FromStr for ElementType {
     type Err = UnknownElementType;
 
     fn from_str(text: &str) -> Result<Self, UnknownElementType> {
-        let row = Self::TABLE.iter().find(|row| row.2 == text);
-        row.map(|row| row.0).ok_or_else(|| UnknownElementType(text.to_owned()))
+        let row = Self::TABLE.iter().find(|row| row.2 == text).map(|row| row.0);
+        row.or_else(|| Self::from_numpy(text)).ok_or_else(|| UnknownElementType(text.to_owned()))
     }
 }
 
@@ -100,6 +121,23 @@ mod tests {
         }
         assert_eq!(ElementType::from_code(0), None);
         assert_eq!(ElementType::from_code(7), None);
+    }
+
+    #[test]
+    fn names_of_numpy_are_taken_and_none_means_two_types() {
+        for (element, short, long) in ElementType::NUMPY {
+            for name in [short, long, &format!("<{short}")] {
+                assert_eq!(name.parse(), Ok(element));
+            }
+            let bits: usize = long.trim_start_matches(char::is_alphabetic).parse().unwrap();
+            assert_eq!((element.bytes(), short[1..].parse()), (bits / 8, Ok(bits / 8)));
+        }
+        assert_eq!("c64".parse(), Ok(ElementType::C64), "the name that stored objects have");
+        for two_f32 in ["c8", "complex64"] {
+            let error = two_f32.parse::<ElementType>().unwrap_err().to_string();
+            assert!(error.ends_with("c64 is two f64 (NumPy's complex128)"), "{error}");
+        }
+        assert!(">i4".parse::<ElementType>().is_err());
     }
 
     #[test]

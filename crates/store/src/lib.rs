@@ -9,7 +9,7 @@
 //! Modules, from the drives to objects:
 //! - [`mod@array`]: the array file, and connections to all its drives
 //! - [`link`]: a drive that is connected to again when its connection is lost
-//! - [`source`]: input of put: raw bytes, CSV columns, `.npy` arrays
+//! - [`source`]: input of put: raw bytes, CSV columns, `.npy` arrays, lists of edges
 //! - [`layout`]: placement of chunks on drives
 //! - [`extent`], [`extent_ranges`]: space for chunks on block namespaces
 //! - [`mod@room`]: remaining capacity for objects
@@ -21,6 +21,7 @@
 //! - [`error`](mod@error), [`fault`]: errors, and the party at fault
 //! - [`mod@in_flight`]: several objects at once
 //! - [`atomic_file`]: files that appear atomically
+//! - [`words`]: numbers in messages
 
 pub mod array;
 pub mod atomic_file;
@@ -49,6 +50,7 @@ pub mod source;
 mod steady;
 mod sweep;
 pub mod unwritten;
+pub mod words;
 
 pub use csd_initiator::Options;
 pub use csd_kernels::ElementType;

@@ -12,6 +12,7 @@ mod drive;
 pub(crate) mod drive_log;
 pub(crate) mod drive_service;
 pub(crate) mod drive_status;
+pub(crate) mod edges;
 pub(crate) mod files;
 pub(crate) mod kernel;
 pub(crate) mod kv;

@@ -4,8 +4,9 @@ use clap::{Args, ValueEnum};
 use csd_nvme::vendor::pages::PAGE_BYTES;
 use csd_store::ElementType;
 use csd_store::layout::Scheme;
-use csd_store::source::{Column, Empty};
+use csd_store::source::{Column, Empty, Header};
 
+use super::edges::EdgeLines;
 use super::files::Order;
 use super::run::{Arrange, Layout};
 use crate::units::parse_size;
@@ -24,6 +25,7 @@ Examples:
   csd put photo.npy --type bytes             a file as it is
   csd put photo.npy --protect rs:4+2         survives the loss of any two drives
   csd put links.txt links --graph            a list of edges as a graph
+  csd put web.mtx web --graph                a MatrixMarket file as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
     /// The file to store, `-` for standard input, and the object's name [default: the file's name
@@ -38,21 +40,25 @@ pub(crate) struct Put {
     ///
     /// .npy files become arrays, others bytes. Links to files are followed, and those to folders
     /// are not. An entry that cannot be an object is named, and the exit code is 4.
-    #[arg(long, short, conflicts_with_all = ["each", "csv", "align", "graph"])]
+    #[arg(long, short, conflicts_with_all = ["each", "csv", "align", "list"])]
     pub(crate) recursive: bool,
     /// With -r: replace objects that exist, each in one step
     #[arg(long, short, requires = "recursive")]
     pub(crate) force: bool,
     /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
-    /// itself]
+    /// itself]. c64 is two f64, NumPy's complex128; NumPy's names are taken, too: f4, float32, c16
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) element: Option<ElementType>,
     /// The source is CSV
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Column to store: a name in the header, or a number from 1
+    /// Column to store: a name in the header, or a number from 1. With --header yes a number is a
+    /// name first, if the header has it
     #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
     pub(crate) column: Option<Column>,
+    /// Whether the first row is a header
+    #[arg(long, value_enum, default_value_t = HeaderRow::Auto, requires = "csv")]
+    pub(crate) header: HeaderRow,
     /// Element for an empty cell of the column [default: an error]
     #[arg(long, value_enum, requires = "csv")]
     pub(crate) empty: Option<EmptyCell>,
@@ -82,8 +88,7 @@ impl Put {
             layout: Layout::Spread,
             align: None,
             graph: false,
-            nodes: None,
-            ignore_weights: false,
+            lines: EdgeLines::default(),
         };
         Self {
             words: Vec::new(),
@@ -93,6 +98,7 @@ impl Put {
             element: None,
             csv: false,
             column: None,
+            header: HeaderRow::Auto,
             empty: None,
             on: On::Kv,
             chunk: None,
@@ -129,6 +135,27 @@ impl From<EmptyCell> for Empty {
             EmptyCell::Nan => Self::Nan,
             EmptyCell::Zero => Self::Zero,
             EmptyCell::Skip => Self::Skip,
+        }
+    }
+}
+
+/// Whether the first row is a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeaderRow {
+    /// As the file shows; what is not certain is refused
+    Auto,
+    /// It holds names
+    Yes,
+    /// It holds values
+    No,
+}
+
+impl From<HeaderRow> for Header {
+    fn from(row: HeaderRow) -> Self {
+        match row {
+            HeaderRow::Auto => Self::Auto,
+            HeaderRow::Yes => Self::Yes,
+            HeaderRow::No => Self::No,
         }
     }
 }

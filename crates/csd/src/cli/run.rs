@@ -6,6 +6,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, val
 use csd_kernels::page_rank;
 use csd_kernels::registry::{self, BUILTIN};
 
+use crate::cli::edges::EdgeLines;
 use crate::cli::kernel::KernelRun;
 use crate::cli::ways::Ways;
 
@@ -84,14 +85,10 @@ pub(crate) struct PageRank {
     /// Name of the graph or matrix
     pub(crate) name: String,
     /// Make the graph of this list of edges first: lines of two numbers, from and to
-    #[arg(long, value_name = "FILE")]
+    #[arg(id = "list", long = "edges", value_name = "FILE")]
     pub(crate) edges: Option<String>,
-    /// Number of nodes of that graph [default: as many as the edges name]
-    #[arg(long, value_name = "N", requires = "edges")]
-    pub(crate) nodes: Option<u32>,
-    /// Drop what follows the two nodes on lines of edges, such as weights, which are not used
-    #[arg(long, requires = "edges")]
-    pub(crate) ignore_weights: bool,
+    #[command(flatten)]
+    pub(crate) lines: EdgeLines,
     /// Share of a rank that follows edges
     #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
     pub(crate) damping: f64,
@@ -123,17 +120,13 @@ pub(crate) struct Arrange {
     #[arg(long, value_enum, default_value_t = Layout::Spread)]
     pub(crate) layout: Layout,
     /// Lie as this object does: same drives, chunks and cuts, so that kernels can take both
-    #[arg(long, value_name = "OBJECT", conflicts_with_all = ["layout", "graph"])]
+    #[arg(long, value_name = "OBJECT", conflicts_with_all = ["layout", "list"])]
     pub(crate) align: Option<String>,
     /// The source is a list of edges, lines of two node numbers: store the graph's rows
-    #[arg(long, conflicts_with_all = ["layout", "csv", "element"])]
+    #[arg(id = "list", long = "graph", conflicts_with_all = ["layout", "csv", "element"])]
     pub(crate) graph: bool,
-    /// Number of nodes of the graph [default: as many as the edges name]
-    #[arg(long, value_name = "N", requires = "graph")]
-    pub(crate) nodes: Option<u32>,
-    /// Drop what follows the two nodes on lines of edges, such as weights, which are not used
-    #[arg(long, requires = "graph")]
-    pub(crate) ignore_weights: bool,
+    #[command(flatten)]
+    pub(crate) lines: EdgeLines,
 }
 
 /// Distribution of an object over the drives.

@@ -23,8 +23,9 @@ use super::tar_reader::{Kind, Member, TarReader};
 use crate::cli::files::Import;
 use crate::context::Context;
 use crate::interruptible::Interruptible;
-use crate::object::{describe, is_npy};
+use crate::object::describe;
 use crate::progress::Bar;
+use crate::put_input::{as_bytes, is_npy};
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::tally::Tally;
@@ -184,7 +185,7 @@ fn plain(mut bytes: Bytes, path: &str) -> Result<(Source, Option<String>), Failu
     let whole = Box::new(Cursor::new(front).chain(bytes));
     match refused {
         Some(why) => {
-            let remark = format!("stored as bytes: {why}");
+            let remark = as_bytes(path, &why.to_string());
             Ok((Source::raw(path, whole, ElementType::Bytes), Some(remark)))
         }
         None => {

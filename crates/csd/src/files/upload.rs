@@ -17,7 +17,8 @@ use super::like::options_like;
 use crate::cli;
 use crate::get::form_of;
 use crate::interruptible::Interruptible;
-use crate::object::{PutInput, is_npy, open_as, put_options};
+use crate::object::put_options;
+use crate::put_input::{PutInput, as_bytes, becomes_bytes, open_as};
 use crate::report::{Class as FailureClass, Failure};
 use crate::tally::Tally;
 
@@ -43,7 +44,7 @@ pub(crate) struct Named {
 /// A file that was stored.
 pub(crate) struct Uploaded {
     pub(crate) stored: Stored,
-    /// Reason why it was not stored as its name promises.
+    /// What it was taken for, or the reason why it was not stored as its name promises.
     pub(crate) remark: Option<String>,
 }
 
@@ -92,15 +93,15 @@ impl Uploads<'_> {
     ) -> Result<Uploaded, Failure> {
         let element = self.options.element;
         let refused = match self.store((path, name), element, replaces).await {
-            Ok(stored) => return Ok(Uploaded { stored, remark: None }),
+            Ok(uploaded) => return Ok(uploaded),
             Err(refused) => refused,
         };
-        let may_be_bytes = is_npy(path) && element.is_none();
-        if !may_be_bytes || refused.class != FailureClass::Usage {
+        if !becomes_bytes(path, &self.options, &refused) {
             return Err(refused);
         }
-        let stored = self.store((path, name), Some(ElementType::Bytes), replaces).await?;
-        Ok(Uploaded { stored, remark: Some(format!("stored as bytes: {}", refused.message)) })
+        let Uploaded { stored, .. } =
+            self.store((path, name), Some(ElementType::Bytes), replaces).await?;
+        Ok(Uploaded { stored, remark: Some(as_bytes(path, &refused.message)) })
     }
 
     /// Stores a file in place of an object of the same name, with its type, layout, placement and
@@ -127,8 +128,9 @@ impl Uploads<'_> {
         (path, name): (&str, &str),
         element: Option<ElementType>,
         replaces: bool,
-    ) -> Result<Stored, Failure> {
-        let input = self.open(path, element).await?;
+    ) -> Result<Uploaded, Failure> {
+        let mut input = self.open(path, element).await?;
+        let remark = input.taken.take().map(|taken| taken.text);
         let mut options = put_options(&self.options, name.to_owned(), &input);
         options.align.clone_from(&self.align);
         let (source, progress) = (input.source, &self.progress);
@@ -136,7 +138,7 @@ impl Uploads<'_> {
             true => object::replace(self.array, source, &options, progress).await,
             false => object::put(self.array, source, &options, progress).await,
         };
-        Ok(stored?)
+        Ok(Uploaded { stored: stored?, remark })
     }
 
     /// Opens a file as it is stored, off the core: reading its header may block.

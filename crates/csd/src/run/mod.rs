@@ -35,13 +35,19 @@ use crate::runtime::{random, runtime};
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     // Some runs store an object.
     let _writers = Writers::share(context.array_path())?;
-    if let Run::PageRank(options) = options {
-        rank::put_edges(options, context)?;
-    }
-    retry_if_moved::until_in_place(|| match options {
+    let taken = match options {
+        Run::PageRank(options) => rank::put_edges(options, context)?,
+        Run::Kernel(_) => None,
+    };
+    let mut report = retry_if_moved::until_in_place(|| match options {
         Run::Kernel(options) => kernels::run(options, context),
         Run::PageRank(options) => rank::page_rank(options, context),
-    })
+    })?;
+    if let Some(taken) = taken {
+        report.text.insert_str(0, &format!("{}\n", taken.text));
+        report.result["read"] = taken.json;
+    }
+    Ok(report)
 }
 
 /// Inputs and options that all runs of one job share.

@@ -19,18 +19,14 @@ use crate::context::Context;
 use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
+use crate::taken::Taken;
 
-/// Stores the graph, if its edges are given.
-pub(super) fn put_edges(options: &PageRank, context: &Context) -> Result<(), Failure> {
-    if let Some(path) = &options.edges {
-        let input = edges::input(
-            path,
-            edges::Lines { nodes: options.nodes, ignore_weights: options.ignore_weights },
-            None,
-        )?;
-        put(context, &options.name, input.source, input.arrange, input.chunk_bytes)?;
-    }
-    Ok(())
+/// Stores the graph, if its edges are given, and returns what they were taken for.
+pub(super) fn put_edges(options: &PageRank, context: &Context) -> Result<Option<Taken>, Failure> {
+    let Some(path) = &options.edges else { return Ok(None) };
+    let input = edges::input(path, &options.lines, None)?;
+    put(context, &options.name, input.source, input.arrange, input.chunk_bytes)?;
+    Ok(Some(input.taken))
 }
 
 /// Ranks the nodes, in one mode or in several that are compared; `None` if the graph was moved

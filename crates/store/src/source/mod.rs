@@ -1,9 +1,11 @@
-//! Input of `put`: raw little-endian bytes, a column of a CSV file, or a `.npy` array.
+//! Input of `put`: raw little-endian bytes, a column of a CSV file, or a `.npy` array. Lists of
+//! edges ([`edges`]) become raw elements before they are put.
 //!
 //! Holds at most one chunk of its input, and guesses no type. Invariant: [`Source::fill`] returns
 //! little-endian elements of [`Source::element`], whole ones in total.
 
 mod csv;
+pub mod edges;
 mod npy;
 
 use std::io::{self, Read};
@@ -12,8 +14,8 @@ use csd_kernels::ElementType;
 
 use crate::fault::Fault;
 
-pub use self::csv::{Column, Empty};
-pub use self::npy::write_header as npy_header;
+pub use self::csv::{Column, CsvOptions, Empty, Header, Taken as CsvTaken};
+pub use self::npy::{AS_BYTES, write_header as npy_header};
 
 /// A stream of elements.
 pub struct Source {
@@ -64,10 +66,7 @@ pub enum Error {
         why: String,
     },
     /// A value of a CSV file is not of the element type.
-    #[error(
-        "{name}, line {line}, column {column}: {text:?} is not a valid {element}{}",
-        if .text.trim().is_empty() { ": --empty says what an empty cell is" } else { "" }
-    )]
+    #[error("{name}, line {line}, column {column}: {text:?} is not a valid {element}{hint}")]
     Value {
         /// The input.
         name: String,
@@ -79,6 +78,8 @@ pub enum Error {
         text: String,
         /// Expected type.
         element: ElementType,
+        /// The option that decides, in words, or nothing.
+        hint: &'static str,
     },
     /// The file is not CSV, or has no such column.
     #[error("{name} is not usable as CSV: {why}")]
@@ -86,6 +87,14 @@ pub enum Error {
         /// The input.
         name: String,
         /// Description of the fault.
+        why: String,
+    },
+    /// The file is no list of edges that can be taken.
+    #[error("{name}{why}")]
+    Edges {
+        /// The input.
+        name: String,
+        /// Place in it and description of the fault, which follow the name.
         why: String,
     },
     /// The options contradict the input.
@@ -163,11 +172,10 @@ impl Source {
     pub fn csv(
         name: &str,
         reader: Box<dyn Read + Send>,
-        column: Option<&Column>,
         element: ElementType,
-        empty: Empty,
+        options: &CsvOptions,
     ) -> Result<Self, Error> {
-        if empty == Empty::Nan && matches!(element, ElementType::I32 | ElementType::I64) {
+        if options.empty == Empty::Nan && matches!(element, ElementType::I32 | ElementType::I64) {
             let why =
                 format!("no {element} is NaN: empty cells can be 0 or left out, or choose f64");
             return Err(Error::Option { name: name.to_owned(), why });
@@ -176,8 +184,17 @@ impl Source {
             let why = format!("a CSV column holds numbers, not {element}");
             return Err(Error::Option { name: name.to_owned(), why });
         }
-        let numbers = csv::Numbers::new(name, reader, column, element, empty)?;
+        let numbers = csv::Numbers::new(name, reader, element, options)?;
         Ok(Self { name: name.to_owned(), element, kind: Kind::Csv(Box::new(numbers)), bytes: 0 })
+    }
+
+    /// Returns what was taken for the column and the header of a CSV file.
+    #[must_use]
+    pub fn csv_taken(&self) -> Option<&CsvTaken> {
+        match &self.kind {
+            Kind::Csv(numbers) => Some(numbers.taken()),
+            _ => None,
+        }
     }
 
     /// Returns the input's name for messages.

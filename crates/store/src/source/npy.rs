@@ -1,6 +1,7 @@
 //! The header of a `.npy` file: versions 1 to 3 are read, version 1 is written.
 //!
-//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Does not unpickle, swap bytes or
+//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Headers of Python 2 are read, with
+//! `L` behind lengths and `u` before strings, and those of NumPy 2 with `np.int64(3)` for a length. Does not unpickle, swap bytes or
 //! transpose: arrays that need this are refused with a reason. Invariant: an accepted header has a
 //! shape whose size in bytes fits 64 bits.
 
@@ -34,6 +35,13 @@ pub(super) enum HeaderError {
 
 fn malformed<T>(why: impl Into<String>) -> Result<T, HeaderError> {
     Err(HeaderError::Malformed(why.into()))
+}
+
+/// End of the reason why an array that is whole is refused.
+pub const AS_BYTES: &str = ", or store the file as it is with --type bytes";
+
+fn unsupported<T>(why: impl std::fmt::Display) -> Result<T, HeaderError> {
+    malformed(format!("{why}{AS_BYTES}"))
 }
 
 /// Reads the header; the reader is then at the data.
@@ -85,7 +93,9 @@ fn parse(text: &str) -> Result<Header, HeaderError> {
         input.expect(':')?;
         match key {
             "descr" if input.0.starts_with('[') => {
-                return malformed("records (structured types) are not supported");
+                return unsupported(
+                    "records (structured types) are not supported: save each field as an array",
+                );
             }
             "descr" => descr = Some(input.string()?),
             "fortran_order" => fortran = Some(input.boolean()?),
@@ -97,12 +107,15 @@ fn parse(text: &str) -> Result<Header, HeaderError> {
             break;
         }
     }
+    if !input.0.is_empty() {
+        return malformed("something follows its header's dictionary");
+    }
     let (Some(descr), Some(fortran), Some(shape)) = (descr, fortran, shape) else {
         return malformed("its header lacks descr, fortran_order or shape");
     };
     let element = element(descr)?;
     if fortran && shape.iter().filter(|&&length| length != 1).count() > 1 {
-        return malformed("it is in Fortran order: save numpy.ascontiguousarray(a) instead");
+        return unsupported("it is in Fortran order: save numpy.ascontiguousarray(a) instead");
     }
     let elements = shape.iter().try_fold(1u64, |product, &length| product.checked_mul(length));
     match elements.and_then(|elements| elements.checked_mul(element.bytes() as u64)) {
@@ -112,21 +125,23 @@ fn parse(text: &str) -> Result<Header, HeaderError> {
 }
 
 fn element(descr: &str) -> Result<ElementType, HeaderError> {
-    match descr {
-        "<i4" => Ok(ElementType::I32),
-        "<i8" => Ok(ElementType::I64),
-        "<f4" => Ok(ElementType::F32),
-        "<f8" => Ok(ElementType::F64),
-        "<c16" => Ok(ElementType::C64),
-        _ if descr.starts_with('>') => malformed(format!(
-            "its elements ({descr:?}) are big-endian: convert them with a.astype(\"<{}\")",
-            &descr[1..]
-        )),
-        _ => malformed(format!(
-            "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16, or \
-             store the file as it is with --type bytes"
-        )),
+    if let Some(element) = ElementType::from_numpy(descr) {
+        return Ok(element);
     }
+    if let Some(name) = descr.strip_prefix('>') {
+        return unsupported(format_args!(
+            "its elements ({descr:?}) are big-endian: convert them with a.astype(\"<{name}\")"
+        ));
+    }
+    if matches!(descr, "<c8" | "complex64") {
+        return unsupported(format_args!(
+            "elements of type {descr:?} (two f32) are not supported: convert them with \
+             a.astype(\"<c16\")"
+        ));
+    }
+    unsupported(format_args!(
+        "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16"
+    ))
 }
 
 /// Number of digits that NumPy reserves for the first length, so that an array can grow in place.
@@ -185,6 +200,7 @@ impl<'a> Input<'a> {
     }
 
     fn string(&mut self) -> Result<&'a str, HeaderError> {
+        let _prefix = self.eat('u');
         let quote = if self.eat('"') { '"' } else { '\'' };
         if quote == '\'' {
             self.expect('\'')?;
@@ -208,24 +224,43 @@ impl<'a> Input<'a> {
 
     fn tuple(&mut self) -> Result<Vec<u64>, HeaderError> {
         self.expect('(')?;
-        let mut lengths = Vec::new();
+        let (mut lengths, mut comma) = (Vec::new(), false);
         while !self.eat(')') {
-            let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
-            let (number, rest) = self.0.split_at(digits);
-            let Ok(length) = number.parse() else {
-                return malformed("its shape is not a tuple of whole numbers");
-            };
-            lengths.push(length);
-            self.0 = rest.trim_start();
-            if !self.eat(',') {
+            lengths.push(self.length()?);
+            comma = self.eat(',');
+            if !comma {
                 self.expect(')')?;
                 break;
             }
+        }
+        // In Python, `(5)` is a number.
+        if lengths.len() == 1 && !comma {
+            return malformed("its shape is a number, not a tuple");
         }
         if lengths.len() > crate::layout::DIMENSIONS_MAX {
             return malformed("its shape has too many dimensions");
         }
         Ok(lengths)
+    }
+
+    /// Reads a length: `3`, `3L` of Python 2, or `np.int64(3)` of NumPy 2.
+    fn length(&mut self) -> Result<u64, HeaderError> {
+        let wrapped = self.0.strip_prefix("np.").and_then(|rest| rest.split_once('('));
+        if let Some((kind, rest)) = wrapped
+            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        {
+            self.0 = rest.trim_start();
+        }
+        let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = self.0.split_at(digits);
+        let Ok(length) = number.parse() else {
+            return malformed("its shape is not a tuple of whole numbers");
+        };
+        self.0 = rest.strip_prefix('L').unwrap_or(rest).trim_start();
+        if wrapped.is_some() {
+            self.expect(')')?;
+        }
+        Ok(length)
     }
 }
 
@@ -302,12 +337,18 @@ mod tests {
         for (dict, why) in [
             ("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}", "big-endian"),
             ("{'descr': '<u2', 'fortran_order': False, 'shape': (1,)}", "not supported"),
+            ("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "a.astype(\"<c16\")"),
             ("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "not supported"),
             ("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,)}", "records"),
             ("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2)}", "Fortran order"),
             ("{'descr': '<i4', 'fortran_order': False}", "lacks descr"),
             ("{'descr': '<i4', 'fortran_order': 0, 'shape': (1,)}", "neither True nor False"),
             ("{'descr': '<i4', 'fortran_order': False, 'shape': (-1,)}", "whole numbers"),
+            ("{'descr': '<i4', 'fortran_order': False, 'shape': (5)}", "not a tuple"),
+            ("{'descr': '<i4', 'fortran_order': False, 'shape': (5L)}", "not a tuple"),
+            ("{'descr': '<i4', 'fortran_order': False, 'shape': (,)}", "whole numbers"),
+            ("{'descr': '<i4', 'fortran_order': False, 'shape': (np.int64(5,)}", "lacks a ')'"),
+            ("{'descr': '<i4', 'fortran_order': False, 'shape': (5,)}}", "something follows"),
             ("{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "too"),
             ("{'descr': '<i4', 'extra': '1'}", "unknown key"),
             ("{'descr': '<i4", "does not end"),
@@ -315,6 +356,28 @@ mod tests {
         ] {
             let error = header(&file(1, dict)).unwrap_err();
             assert!(error.contains(why), "{dict}: {error}");
+        }
+        // An array that is whole can be stored as bytes.
+        for (descr, order) in [(">i4", "False"), ("<u2", "False"), ("<i4", "True")] {
+            let dict = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (2, 2)}}");
+            let error = header(&file(1, &dict)).unwrap_err();
+            assert!(error.ends_with(AS_BYTES), "{error}");
+        }
+    }
+
+    #[test]
+    fn headers_of_older_and_newer_numpy_are_read() {
+        // NumPy's own test file win64python2.npy begins with the first of these.
+        for (dict, shape) in [
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }", vec![2]),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (2L, 3L), }", vec![2, 3]),
+            ("{u'descr': u'<f8', u'fortran_order': False, u'shape': (2,)}", vec![2]),
+            ("{\"shape\": (2,), \"descr\": \"=f8\", \"fortran_order\": False}", vec![2]),
+            ("{'descr': 'float64', 'fortran_order': False, 'shape': ()}", vec![]),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (np.int64(2), 3)}", vec![2, 3]),
+        ] {
+            let found = header(&file(1, dict)).unwrap();
+            assert_eq!((found.element, found.shape), (ElementType::F64, shape), "{dict}");
         }
     }
 
