@@ -75,7 +75,9 @@ fn put_file(
     })?;
     drop(bar);
     let entry = stored.entry;
-    let mut text = format!("{}: {}\n", entry.name, summary(&entry));
+    let chunks = counted(entry.layout().chunks().into(), "chunk");
+    let drives = counted(entry.members.len() as u64, "drive");
+    let mut text = format!("{}: {} in {chunks} on {drives}\n", entry.name, amount(&entry));
     let mut result = describe(&entry);
     if let Some(taken) = input.taken {
         text += &format!("{}\n", taken.text);
@@ -84,14 +86,12 @@ fn put_file(
     Ok(Report::new(text, result).with_warnings(stored.warnings))
 }
 
-/// Returns number, type and size of an object's elements, and where they lie.
-fn summary(entry: &Entry) -> String {
-    let elements = match entry.element {
+/// Returns an object's elements and size in words.
+pub(crate) fn amount(entry: &Entry) -> String {
+    match entry.element {
         ElementType::Bytes => exact_size(entry.bytes),
         element => format!("{} {element}, {}", grouped(entry.elements()), size(entry.bytes)),
-    };
-    let chunks = counted(entry.layout().chunks().into(), "chunk");
-    format!("{elements} in {chunks} on {}", counted(entry.members.len() as u64, "drive"))
+    }
 }
 
 /// Returns the options to store an input under a name.

@@ -10,7 +10,7 @@ use csd_store::catalogue::Entry;
 use serde_json::{Value, json};
 
 use super::in_flight::in_flight;
-use super::listing::{as_folder, files};
+use super::listing::as_folder;
 use super::tally::Tally;
 use super::upload::Uploads;
 use super::walk::{Walked, walk};
@@ -20,7 +20,7 @@ use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 
 /// Stores the files of a folder.
 pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report, Failure> {
@@ -86,7 +86,7 @@ fn text(folder: &str, prefix: &str, entries: &[Entry]) -> String {
         0 => "all of them as bytes".to_owned(),
         arrays => format!("{} as numbers, {plain} as bytes", grouped(arrays as u64)),
     };
-    let stored = files(entries.len());
+    let stored = counted(entries.len() as u64, "file");
     format!("{folder}: {stored}, {}, stored under {prefix:?}: {types}\n", size(bytes))
 }
 
