@@ -77,8 +77,8 @@ fn one_thing_is_singular_and_a_size_is_said_once() {
         array.csd(&["rm", "x"]).expect(0, &[]);
     }
     array.file("x", &vec![7; 3 << 19]);
-    let text = array.csd(&["put", "x"]).expect(0, &[]).text();
-    assert_eq!(text, "x: 1.5 MiB (1,572,864 bytes) in 2 chunks on 1 drive\n");
+    let text = array.csd(&["put", "x", "--chunk", "64K"]).expect(0, &[]).text();
+    assert_eq!(text, "x: 1.5 MiB (1,572,864 bytes) in 24 chunks on 1 drive\n");
 }
 
 #[test]
