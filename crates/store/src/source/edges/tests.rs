@@ -108,8 +108,8 @@ fn matrices_are_read_as_their_banner_says() {
     refused(real, &Options::default(), "x, line 3: an entry has a value");
     let read = with(real, &weightless()).unwrap();
     assert_eq!(read.edges, [[0, 0], [1, 0], [2, 1], [0, 1], [1, 2]]);
-    let said = "MatrixMarket, numbers from 1, stored from 0, each line both ways: 3 nodes, all with \
-                edges, 5 edges, weights of 3 lines ignored";
+    let said = "MatrixMarket, numbers from 1, stored from 0, each line both ways: 3 nodes, \
+                all with edges, 5 edges, weights of 3 lines ignored";
     assert_eq!(read.taken.to_string(), said);
     let skew = "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 7\n";
     assert_eq!(with(skew, &weightless()).unwrap().edges, [[1, 0], [0, 1]]);
