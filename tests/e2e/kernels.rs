@@ -227,10 +227,10 @@ fn page_rank_makes_the_graph_itself_and_says_when_ranks_have_not_settled() {
     let words = format!("settled after {} steps, change ", result["iterations"]);
     assert!(settled.contains(&words), "{settled}");
     let few = ["run", "page-rank", "g", "--iterations", "1", "--tolerance", "0"];
-    array.csd(&few).expect(4, &["not settled after 1 steps: change "]);
+    array.csd(&few).expect(4, &["not settled after 1 step: change "]);
     let few = array.csd(&[&few[..], &["--json"]].concat()).expect(4, &[]).json();
     let warning = few["warnings"][0].as_str().unwrap();
-    assert!(warning.starts_with("not settled after 1 steps"), "{few}");
+    assert!(warning.starts_with("not settled after 1 step"), "{few}");
 }
 
 /// A tolerance is for all ranks together: a large graph's first steps do not reach this one.

@@ -68,6 +68,20 @@ fn a_list_can_be_of_names_that_begin_alike() {
 }
 
 #[test]
+fn one_thing_is_singular_and_a_size_is_said_once() {
+    let array = Array::up(1, "256M");
+    for (bytes, said) in [(0, "0 bytes in 0 chunks"), (1, "1 byte in 1 chunk")] {
+        array.file("x", &vec![7; bytes]);
+        let text = array.csd(&["put", "x", "--type", "bytes"]).expect(0, &[]).text();
+        assert_eq!(text, format!("x: {said} on 1 drive\n"));
+        array.csd(&["rm", "x"]).expect(0, &[]);
+    }
+    array.file("x", &vec![7; 3 << 19]);
+    let text = array.csd(&["put", "x", "--chunk", "64K"]).expect(0, &[]).text();
+    assert_eq!(text, "x: 1.5 MiB (1,572,864 bytes) in 24 chunks on 1 drive\n");
+}
+
+#[test]
 fn sizes_are_read_as_people_write_them() {
     for (size, bytes) in [("0.25G", 1 << 28), ("300MB", 300_000_000), ("256MiB", 1 << 28)] {
         let array = Array::up_on_files(1, size);

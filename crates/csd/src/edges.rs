@@ -60,7 +60,7 @@ pub(crate) struct Input {
     pub(crate) arrange: Arrange,
     /// Size of its chunks, bytes.
     pub(crate) chunk_bytes: Option<u64>,
-    /// What the list was taken for.
+    /// Its form as it was taken.
     pub(crate) taken: Taken,
 }
 

@@ -89,17 +89,17 @@ fn put_file(
 
 /// Returns a line for people about an object that was stored.
 pub(crate) fn stored_line(entry: &Entry) -> String {
-    format!("{}: {}\n", entry.name, summary(entry))
+    let chunks = counted(entry.layout().chunks().into(), "chunk");
+    let drives = counted(entry.members.len() as u64, "drive");
+    format!("{}: {} in {chunks} on {drives}\n", entry.name, amount(entry))
 }
 
-/// Returns number, type and size of an object's elements, and where they lie.
-fn summary(entry: &Entry) -> String {
-    let elements = match entry.element {
+/// Returns an object's elements and size in words.
+pub(crate) fn amount(entry: &Entry) -> String {
+    match entry.element {
         ElementType::Bytes => exact_size(entry.bytes),
         element => format!("{} {element}, {}", grouped(entry.elements()), size(entry.bytes)),
-    };
-    let chunks = counted(entry.layout().chunks().into(), "chunk");
-    format!("{elements} in {chunks} on {}", counted(entry.members.len() as u64, "drive"))
+    }
 }
 
 /// Returns the options to store an input under a name.

@@ -5,18 +5,22 @@ use serde_json::{Value, json};
 
 use crate::report::Failure;
 use crate::table::{Align, Table};
-use crate::units::{grouped, size};
+use crate::units::{counted, size};
 
 /// Describes the protection of an object.
 pub(crate) fn in_words(entry: &Entry) -> String {
     let Some((protection, parity)) = entry.protected() else { return "none".to_owned() };
-    let missing = match parity.missing.count() {
+    let (pieces, missing) = (parity.sums.len() as u64, missing(parity.missing.count()));
+    format!("{}, {}, {missing}", protection.scheme, counted(pieces, "parity piece"))
+}
+
+/// Returns the number of missing pieces in words.
+pub(crate) fn missing(pieces: u64) -> String {
+    match pieces {
         0 => "no piece is missing".to_owned(),
         1 => "1 piece is missing".to_owned(),
-        count => format!("{} pieces are missing", grouped(count)),
-    };
-    let pieces = parity.sums.len();
-    format!("{}, {} parity pieces, {missing}", protection.scheme, grouped(pieces as u64))
+        pieces => format!("{} are missing", counted(pieces, "piece")),
+    }
 }
 
 /// Describes the protection of an object for JSON output; null if it has none.

@@ -21,7 +21,7 @@ pub(crate) struct PutInput {
     pub(crate) bytes: Option<u64>,
     pub(crate) arrange: Arrange,
     pub(crate) chunk_bytes: Option<u64>,
-    /// What a text was taken for.
+    /// Form of a text as it was taken.
     pub(crate) taken: Option<Taken>,
 }
 

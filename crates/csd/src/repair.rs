@@ -13,11 +13,12 @@ use crate::array::{advised, votes};
 use crate::cli::repair::{On, Repair};
 use crate::context::Context;
 use crate::progress::Bar;
+use crate::protection;
 use crate::report::{Failure, Report, lost};
 use crate::runtime::stop_flag;
 use crate::scrub::{describe, entries, table as names_table};
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped, size};
+use crate::units::{counted, duration, grouped, size};
 
 /// Repairs the named objects, or all.
 pub(crate) fn repair(options: &Repair, context: &Context) -> Result<Report, Failure> {
@@ -69,16 +70,16 @@ fn text(found: &Repaired, of_names: &Names, rebuilt: &[Value]) -> String {
     if !of_names.bad.is_empty() {
         text += &names_table(&of_names.bad);
         text += &format!(
-            "{} of {} damaged copies of names and records mended\n",
+            "{} of {} of names and records mended\n",
             grouped(mended as u64),
-            grouped(of_names.bad.len() as u64)
+            counted(of_names.bad.len() as u64, "damaged copy")
         );
     }
     let missing: u64 = found.missing.iter().map(|missing| missing.pieces).sum();
     text += &format!(
-        "{} protected objects, {} pieces, {}: {} rebuilt ({}{}{}), {}\n",
-        grouped(found.objects),
-        grouped(found.pieces),
+        "{}, {}, {}: {} rebuilt ({}{}{}), {}\n",
+        counted(found.objects, "protected object"),
+        counted(found.pieces, "piece"),
         size(found.bytes),
         grouped(found.rebuilt),
         size(found.rebuilt_bytes),
@@ -90,11 +91,7 @@ fn text(found: &Repaired, of_names: &Names, rebuilt: &[Value]) -> String {
             0 => String::new(),
             by_drives => format!(", {} by drives", grouped(by_drives)),
         },
-        match missing {
-            0 => "no piece is missing".to_owned(),
-            1 => "1 piece is missing".to_owned(),
-            missing => format!("{} pieces are missing", grouped(missing)),
-        }
+        protection::missing(missing)
     );
     if !found.missing.is_empty() {
         let columns = [("object", Align::Left), ("drive", Align::Left), ("pieces", Align::Right)];

@@ -16,7 +16,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
 use crate::table::{Align, Table};
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 
 /// Findings of a whole command.
 #[derive(Default)]
@@ -139,17 +139,17 @@ fn report(whole: &Whole) -> Report {
     let Whole { objects, found, .. } = whole;
     let of_bad = words(&found.bad);
     let mut text = format!(
-        "{} objects, {} chunks, {} parity pieces, {} read: {of_bad}\n",
-        grouped(*objects),
-        grouped(found.chunks),
-        grouped(found.parity),
+        "{}, {}, {}, {} read: {of_bad}\n",
+        counted(*objects, "object"),
+        counted(found.chunks, "chunk"),
+        counted(found.parity, "parity piece"),
         size(found.bytes),
     );
     text += &format!(
-        "{} names, {} copies, {} claims and other records\n",
-        grouped(whole.of_names.names),
-        grouped(whole.of_names.copies),
-        grouped(whole.of_names.records),
+        "{}, {}, {}\n",
+        counted(whole.of_names.names, "name"),
+        counted(whole.of_names.copies, "copy"),
+        counted(whole.of_names.records, "record"),
     );
     if !found.bad.is_empty() {
         text += &table(&found.bad);
@@ -189,7 +189,8 @@ fn report(whole: &Whole) -> Report {
         report.warn(format!("{count} stripes are not proven: pieces of them were not read"));
     }
     for Unread { object, drive, pieces, why } in &found.unread {
-        report.warn(format!("{pieces} pieces of object {object:?} were not read: {drive}: {why}"));
+        let pieces = counted(*pieces, "piece");
+        report.warn(format!("{pieces} of object {object:?} not read: {drive}: {why}"));
     }
     for down in &whole.down {
         report.warn(down.clone());

@@ -3,7 +3,7 @@
 use csd_store::source::CsvTaken;
 use serde_json::{Value, json};
 
-/// What a text was taken for: its format, header, numbers.
+/// Form of a text as it was taken: its format, header, numbers.
 pub(crate) struct Taken {
     /// A line for people.
     pub(crate) text: String,

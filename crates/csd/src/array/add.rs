@@ -16,6 +16,7 @@ use super::{Local, media, options, peers, process, rebalance};
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
+use crate::units::counted;
 
 /// Adds drives, and moves objects to them if that was asked for.
 pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
@@ -178,8 +179,9 @@ fn report(local: &Local, context: &Context, before: usize, names: usize) -> Repo
         text.push_str(&format!("{}  added  {}\n", drive.name, context.shown(&drive.url)));
     }
     text.push_str(&format!(
-        "{names} names copied to each; the array has {} drives now, and new objects use all\n",
-        local.file.drives.len()
+        "{} copied to each; the array has {} now, and new objects use all\n",
+        counted(names as u64, "name"),
+        counted(local.file.drives.len() as u64, "drive")
     ));
     let drives: Vec<_> = added
         .iter()

@@ -13,7 +13,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
 use crate::scrub::entries;
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 
 /// Moves the named objects, or all.
 pub(crate) fn rebalance(options: &cli::Rebalance, context: &Context) -> Result<Report, Failure> {
@@ -65,16 +65,16 @@ pub(super) fn report(done: Rebalanced) -> Result<Report, Failure> {
         return Err(Failure { detail: result, ..Failure::run(message) });
     }
     let text = format!(
-        "{} {} moved ({}), {} untouched, {} failed{}\n",
-        grouped(done.moved.len() as u64),
-        if done.moved.len() == 1 { "object" } else { "objects" },
+        "{} moved ({}), {} untouched, {} failed{}\n",
+        counted(done.moved.len() as u64, "object"),
         size(done.moved.iter().map(|entry| entry.bytes).sum()),
         grouped(done.untouched),
         grouped(done.failed.len() as u64),
         match done.chunks {
             0 => String::new(),
             chunks => {
-                format!("; {} of {} chunks by drives", grouped(done.by_drives), grouped(chunks))
+                let chunks = counted(chunks, "chunk");
+                format!("; {} of {chunks} by drives", grouped(done.by_drives))
             }
         },
     );

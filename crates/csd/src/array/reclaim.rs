@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::report::{Failure, Report};
-use crate::units::size;
+use crate::units::{counted, size};
 
 /// Time in which a put of another machine that still runs stores something.
 const STILL: Duration = Duration::from_secs(3);
@@ -43,14 +43,16 @@ pub(crate) fn reclaim(context: &Context) -> Result<Report, Failure> {
     })?;
     let mut text: String = staged.iter().map(line).collect();
     if done.puts + done.claims > 0 {
-        text += &format!("deleted what {} puts left, and {} claims\n", done.puts, done.claims);
+        let puts = counted(done.puts as u64, "put");
+        let claims = counted(done.claims as u64, "claim");
+        text += &format!("deleted what {puts} left, and {claims}\n");
     } else if staged.is_empty() {
         text += "nothing was left\n";
     }
     if done.kept > 0 {
         text += &format!(
-            "kept the data of {} puts that no name refers to: it may belong to damaged names\n",
-            done.kept
+            "kept the data of {} that no name refers to: it may belong to damaged names\n",
+            counted(done.kept as u64, "put")
         );
     }
     let cut_off: Vec<Value> = staged.iter().map(describe).collect();

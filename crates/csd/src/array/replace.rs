@@ -26,7 +26,7 @@ use crate::context::{Context, with_plan};
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 
 /// Most names of objects in a message.
 const NAMES_SHOWN: usize = 5;
@@ -86,8 +86,8 @@ fn text(replaced: &Replaced, drive: &str, context: &Context) -> String {
             0 => String::new(),
             lacking => format!(", which lacked {}", grouped(lacking)),
         };
-        let (pieces, bytes) = (grouped(over.pieces), size(over.bytes));
-        text += &format!("{pieces} pieces ({bytes}) copied from the former drive{lacks}\n");
+        let (pieces, bytes) = (counted(over.pieces, "piece"), size(over.bytes));
+        text += &format!("{pieces} ({bytes}) copied from the former drive{lacks}\n");
     }
     if let Some(medium) = &replaced.medium {
         text += &format!("its former medium is kept: {}\n", medium.display());

@@ -14,7 +14,8 @@ pub(crate) struct EdgeLines {
     pub(crate) format: Option<EdgeFormat>,
     /// Number of the first node in the list, which is stored as node 0 [default: 0, or what the
     /// form says; a list whose least number is 1 is refused]
-    #[arg(long, value_name = "0|1", requires = "list", value_parser = value_parser!(u32).range(0..=1))]
+    #[arg(long, value_name = "0|1", requires = "list")]
+    #[arg(value_parser = value_parser!(u32).range(0..=1))]
     pub(crate) base: Option<u32>,
     /// yes: a line is an edge from its first node to its second. no: each line is an edge both ways
     /// [default: yes, or what the form says]
@@ -40,7 +41,7 @@ pub(crate) enum EdgeFormat {
     Mtx,
 }
 
-/// Whether a line is an edge one way.
+/// Directions in which a line is an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Directed {
     /// One way

@@ -56,7 +56,7 @@ pub(crate) struct Put {
     /// name first, if the header has it
     #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
     pub(crate) column: Option<Column>,
-    /// Whether the first row is a header
+    /// Use of the first row: auto, yes for a header, no for values
     #[arg(long, value_enum, default_value_t = HeaderRow::Auto, requires = "csv")]
     pub(crate) header: HeaderRow,
     /// Element for an empty cell of the column [default: an error]
@@ -139,7 +139,7 @@ impl From<EmptyCell> for Empty {
     }
 }
 
-/// Whether the first row is a header.
+/// Use of the first row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeaderRow {
     /// As the file shows; what is not certain is refused

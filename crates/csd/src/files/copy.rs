@@ -18,7 +18,7 @@ use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::stop_flag;
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 
 /// Copies an object.
 pub(crate) fn cp(options: Copy, context: &Context) -> Result<Report, Failure> {
@@ -87,12 +87,12 @@ fn refused(error: Error, old: &str, new: &str) -> Failure {
 fn text(done: &Duplicated, removes: bool) -> String {
     let (entry, what) = (&done.stored.entry, if removes { "moved" } else { "copied" });
     format!(
-        "{}: {what} from {}, {}, {} of {} chunks by drives, {} crossed to or from this host\n",
+        "{}: {what} from {}, {}, {} of {} by drives, {} crossed to or from this host\n",
         entry.name,
         done.original.name,
         size(entry.bytes),
         grouped(done.by_drives),
-        grouped(done.chunks),
+        counted(done.chunks, "chunk"),
         size(done.host_crossed_bytes)
     )
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::about;
 use super::download::{off_core, path_of};
-use super::listing::{self, counted};
+use super::listing;
 use super::tar_writer::{self, END};
 use crate::cli::files::Export;
 use crate::clock::unix_s;
@@ -26,7 +26,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::target::{Target, cannot_write};
-use crate::units::{hex, size};
+use crate::units::{counted, hex, size};
 
 /// Writes objects to a tar.
 pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Failure> {
@@ -63,7 +63,8 @@ pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Fail
     warnings.sort();
     warnings.dedup();
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
-    let text = format!("{}: {}, {}\n", options.file, counted(entries.len()), size(bytes));
+    let text =
+        format!("{}: {}, {}\n", options.file, counted(entries.len() as u64, "object"), size(bytes));
     let text = if to_stdout { String::new() } else { text };
     let objects: Vec<_> = entries.iter().map(describe).collect();
     let result = json!({ "file": options.file, "objects": objects });

@@ -10,7 +10,7 @@ use csd_store::in_flight::{in_flight, share};
 use serde_json::json;
 
 use super::download::{Downloads, path_of};
-use super::listing::{self, as_folder, files, nothing};
+use super::listing::{self, as_folder, nothing};
 use crate::cli;
 use crate::context::Context;
 use crate::object::describe;
@@ -18,7 +18,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::tally::Tally;
-use crate::units::size;
+use crate::units::{counted, size};
 
 /// Writes the objects of a folder to files.
 pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report, Failure> {
@@ -68,7 +68,11 @@ pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report,
     let bytes = done.iter().map(|(entry, _)| entry.bytes).sum();
     let text = match done.is_empty() && tally.is_clean() {
         true => nothing(&prefix),
-        false => format!("{folder}: {}, {}, from {prefix:?}\n", files(done.len()), size(bytes)),
+        false => format!(
+            "{folder}: {}, {}, from {prefix:?}\n",
+            counted(done.len() as u64, "file"),
+            size(bytes)
+        ),
     };
     let objects = done.iter().map(|(entry, path)| {
         let mut object = describe(entry);

@@ -22,22 +22,6 @@ pub(crate) fn nothing(prefix: &str) -> String {
     }
 }
 
-/// Returns a number of objects in words.
-pub(crate) fn counted(number: usize) -> String {
-    match number {
-        1 => "1 object".to_owned(),
-        number => format!("{} objects", crate::units::grouped(number as u64)),
-    }
-}
-
-/// Returns a number of files in words.
-pub(crate) fn files(number: usize) -> String {
-    match number {
-        1 => "1 file".to_owned(),
-        number => format!("{} files", crate::units::grouped(number as u64)),
-    }
-}
-
 /// Returns a prefix that ends in `/`; the empty one stands for all names.
 pub(crate) fn as_folder(prefix: &str) -> String {
     match prefix.is_empty() || prefix.ends_with('/') {

@@ -5,7 +5,7 @@ use csd_store::catalogue::Entry;
 use csd_store::object;
 use serde_json::json;
 
-use super::listing::{counted, nothing, under};
+use super::listing::{nothing, under};
 use super::tree;
 use crate::cli;
 use crate::cli::files::Sort;
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::object::{describe, layout, placement, shape};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
-use crate::units::{grouped, hex, size};
+use crate::units::{counted, exact_size, grouped, hex, size};
 
 /// Hexadecimal digits of a digest in the long table; the others are in `csd stat`.
 const DIGEST_DIGITS: usize = 16;
@@ -130,5 +130,5 @@ fn long(rows: &[Row]) -> String {
 
 fn total(rows: &[Row]) -> String {
     let bytes = rows.iter().map(|(entry, _)| entry.bytes).sum();
-    format!("{}, {} ({} bytes)\n", counted(rows.len()), size(bytes), grouped(bytes))
+    format!("{}, {}\n", counted(rows.len() as u64, "object"), exact_size(bytes))
 }

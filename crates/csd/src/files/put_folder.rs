@@ -8,7 +8,7 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use serde_json::{Value, json};
 
-use super::listing::{as_folder, files};
+use super::listing::as_folder;
 use super::upload::{Named, Uploads};
 use super::walk::{LocalFile, Walked, walk};
 use crate::cli;
@@ -18,7 +18,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::tally::Tally;
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 
 /// Stores the files of a folder.
 pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report, Failure> {
@@ -69,7 +69,7 @@ fn text(folder: &str, prefix: &str, entries: &[Entry]) -> String {
         0 => "all of them as bytes".to_owned(),
         arrays => format!("{} as numbers, {plain} as bytes", grouped(arrays as u64)),
     };
-    let stored = files(entries.len());
+    let stored = counted(entries.len() as u64, "file");
     format!("{folder}: {stored}, {}, stored under {prefix:?}: {types}\n", size(bytes))
 }
 

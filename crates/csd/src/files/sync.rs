@@ -14,7 +14,7 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use serde_json::json;
 
-use super::listing::{self, as_folder, counted, files};
+use super::listing::{self, as_folder};
 use super::sync_work::{Direction, Extra, Pair, Work};
 use super::walk::{LeftOut, Walked, walk};
 use crate::cli::files::Sync;
@@ -24,7 +24,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::tally::Tally;
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// Beginning of the word that names objects.
 const OBJECTS: &str = "csd:";
@@ -153,8 +153,12 @@ fn is_below(name: &str, left_out: &[LeftOut]) -> bool {
 
 fn ask(sides: &Sides, deleted: &[Extra]) -> Result<(), Failure> {
     let what = match sides.direction {
-        Direction::ToObjects => format!("{} under {:?}", counted(deleted.len()), sides.prefix),
-        Direction::ToFiles => format!("{} below {}", files(deleted.len()), sides.folder),
+        Direction::ToObjects => {
+            format!("{} under {:?}", counted(deleted.len() as u64, "object"), sides.prefix)
+        }
+        Direction::ToFiles => {
+            format!("{} below {}", counted(deleted.len() as u64, "file"), sides.folder)
+        }
     };
     confirm(
         &format!("delete {what}, such as {:?}?", deleted[0].name()),

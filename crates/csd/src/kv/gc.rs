@@ -13,7 +13,7 @@ use super::{key, with_session};
 use crate::cli::kv::Gc;
 use crate::context::Context;
 use crate::report::{Failure, Report};
-use crate::units::grouped;
+use crate::units::counted;
 
 pub(super) fn gc(options: &Gc, context: &Context) -> Result<Report, Failure> {
     let (delete, wait) = (options.delete, Duration::from_secs(options.wait.into()));
@@ -22,11 +22,11 @@ pub(super) fn gc(options: &Gc, context: &Context) -> Result<Report, Failure> {
         false => session.orphans().await,
     });
     let found = found??;
-    let count = grouped(found.len() as u64);
+    let count = counted(found.len() as u64, "piece");
     let text = match (delete, found.is_empty()) {
         (_, true) => "no pieces without an object\n".to_owned(),
-        (true, false) => format!("{count} pieces deleted\n"),
-        (false, false) => format!("{count} pieces without an object; --delete deletes them\n"),
+        (true, false) => format!("{count} deleted\n"),
+        (false, false) => format!("{count} without an object; --delete deletes them\n"),
     };
     let keys: Vec<Value> = found.iter().map(key::describe).collect();
     Ok(Report::new(text, json!({ "keys": keys, "deleted": delete })))

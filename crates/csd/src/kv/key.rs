@@ -6,14 +6,15 @@ use csd_client::Key;
 use serde_json::{Value, json};
 
 use crate::report::Failure;
-use crate::units::hex;
+use crate::units::{counted, hex};
 
 /// Parses a key.
 pub(super) fn parse(text: &str, is_hex: bool) -> Result<Key, Failure> {
     let bytes = bytes(text, is_hex)?;
     Key::new(&bytes).map_err(|_| {
         let hint = if is_hex || bytes.is_empty() { "" } else { "; --hex takes hexadecimal digits" };
-        let why = format!("key {text:?} has {} bytes, and a key has 1 to 16{hint}", bytes.len());
+        let length = counted(bytes.len() as u64, "byte");
+        let why = format!("key {text:?} has {length}, and a key has 1 to 16{hint}");
         Failure::usage(why)
     })
 }

@@ -27,7 +27,7 @@ use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::pairs;
 use crate::target::{Target, cannot_write};
-use crate::units::{grouped, percent, size};
+use crate::units::{counted, exact_size, grouped, percent, size};
 
 /// Runs a command of `csd kv`.
 pub(crate) fn kv(command: Kv, context: &Context) -> Result<Report, Failure> {
@@ -65,14 +65,15 @@ fn put(options: &Put, context: &Context) -> Result<Report, Failure> {
     let shown = key::shown(&key, options.at.hex);
     let pieces = match stored.pieces {
         0 => "one value".to_owned(),
-        pieces => format!("{pieces} pieces"),
+        pieces => counted(pieces.into(), "piece"),
     };
     let mut result = key::describe(&key);
     result["bytes"] = stored.bytes.into();
     result["pieces"] = stored.pieces.into();
     let mut report = Report::new(format!("{shown}: {}, {pieces}\n", size(stored.bytes)), result);
     if stored.left_behind > 0 {
-        report.warn(format!("{} pieces of the old object were not deleted", stored.left_behind));
+        let pieces = counted(stored.left_behind.into(), "piece");
+        report.warn(format!("{pieces} of the old object not deleted"));
     }
     Ok(report)
 }
@@ -212,10 +213,10 @@ fn info(at: &Where, context: &Context) -> Result<Report, Failure> {
     let text = pairs(&[
         ("drive", context.shown(&url)),
         ("namespace", info.nsid.to_string()),
-        ("size", format!("{} ({} bytes)", size(info.bytes), grouped(info.bytes))),
+        ("size", exact_size(info.bytes)),
         ("used", format!("{} ({used})", size(info.used_bytes))),
         ("longest value", size(info.value_bytes_max.into())),
-        ("longest key", format!("{} bytes", info.key_bytes_max)),
+        ("longest key", counted(info.key_bytes_max.into(), "byte")),
         ("most keys", keys_max),
     ]);
     let result = json!({

@@ -22,7 +22,7 @@ use crate::cli::kv::{Range, Side};
 use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
-use crate::units::grouped;
+use crate::units::counted;
 
 /// Bytes of one List on the host.
 const PAGE_BYTES: u32 = 64 << 10;
@@ -77,7 +77,7 @@ pub(super) fn range(options: &Range, context: &Context) -> Result<Report, Failur
     };
     let mut result = json!({ "count": found.count });
     if options.count {
-        return Ok(Report::new(format!("{} keys\n", grouped(found.count)), result));
+        return Ok(Report::new(format!("{}\n", counted(found.count, "key")), result));
     }
     result["keys"] = found.keys.iter().map(key::describe).collect::<Vec<Value>>().into();
     let lines: String = found.keys.iter().map(|key| key::shown(key, is_hex) + "\n").collect();

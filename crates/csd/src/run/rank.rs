@@ -20,6 +20,7 @@ use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::taken::Taken;
+use crate::units::counted;
 
 /// Stores the graph, if its edges are given, and returns what they were taken for.
 pub(super) fn put_edges(options: &PageRank, context: &Context) -> Result<Option<Taken>, Failure> {
@@ -57,13 +58,13 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Option<
         table.row(vec![node.to_string(), format!("{:.6e}", ranks.ranks[node])]);
     }
     report.text += &table.render();
-    let (steps, change) = (ranks.iterations, ranks.distance);
+    let (steps, change) = (counted(ranks.iterations.into(), "step"), ranks.distance);
     if ranks.converged {
-        let _infallible = writeln!(report.text, "settled after {steps} steps, change {change:.1e}");
+        let _infallible = writeln!(report.text, "settled after {steps}, change {change:.1e}");
     } else {
         // The ranks are usable, but a script must see that they have not converged.
         report.warn(format!(
-            "not settled after {steps} steps: change {change:.1e}, tolerance {:e}; take more \
+            "not settled after {steps}: change {change:.1e}, tolerance {:e}; take more \
              --iterations or a larger --tolerance",
             options.tolerance
         ));

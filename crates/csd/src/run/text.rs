@@ -5,13 +5,14 @@ use csd_run::{Answer, Mode, Outcome, Share};
 use csd_store::object::Stored;
 use serde_json::{Value, json};
 
+use crate::object::amount;
 use crate::table::{Align, Table, pairs};
-use crate::units::{duration, grouped, percent, rate, size};
+use crate::units::{counted, duration, grouped, percent, rate, size};
 
 /// Returns an answer's name and value for people.
 pub(super) fn shown(answer: &Answer, described: &Description) -> (&'static str, String) {
     match (&answer.ranks, &described.shown) {
-        (Some(ranks), _) => (described.name, format!("{} steps", grouped(ranks.iterations.into()))),
+        (Some(ranks), _) => (described.name, counted(ranks.iterations.into(), "step")),
         (None, Some(shown)) => shown.clone(),
         (None, None) => (described.name, grouped(described.value)),
     }
@@ -28,8 +29,7 @@ pub(super) fn of(
         outcomes => of_many(describe, outcomes),
     };
     let Some(Stored { entry, .. }) = stored else { return text };
-    let (elements, bytes) = (grouped(entry.elements()), size(entry.bytes));
-    text + &format!("{}: {elements} {}, {bytes}\n", entry.name, entry.element)
+    text + &format!("{}: {}\n", entry.name, amount(entry))
 }
 
 fn of_one(described: &Description, outcome: &Outcome) -> String {
@@ -98,8 +98,7 @@ pub(crate) fn table_of_ways(answer: &'static str) -> Table {
 pub(crate) fn who(mode: Mode, cores: usize) -> String {
     match (mode, cores) {
         (Mode::Drives, _) => "drives".to_owned(),
-        (mode, 1) => format!("{mode}, 1 core"),
-        (mode, cores) => format!("{mode}, {cores} cores"),
+        (mode, cores) => format!("{mode}, {}", counted(cores as u64, "core")),
     }
 }
 

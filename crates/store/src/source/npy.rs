@@ -1,9 +1,10 @@
 //! The header of a `.npy` file: versions 1 to 3 are read, version 1 is written.
 //!
-//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Headers of Python 2 are read, with
-//! `L` behind lengths and `u` before strings, and those of NumPy 2 with `np.int64(3)` for a length. Does not unpickle, swap bytes or
-//! transpose: arrays that need this are refused with a reason. Invariant: an accepted header has a
-//! shape whose size in bytes fits 64 bits.
+//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Headers of Python 2
+//! are read, with `L` behind lengths and `u` before strings, and those of NumPy 2 with
+//! `np.int64(3)` for a length. Does not unpickle, swap bytes or transpose: arrays that need this
+//! are refused with a reason. Invariant: an accepted header has a shape whose size in bytes fits
+//! 64 bits.
 
 use std::io::{self, Read};
 

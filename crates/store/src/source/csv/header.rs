@@ -1,4 +1,4 @@
-//! Whether the first row of a CSV file is a header.
+//! Decision about the first row of a CSV file: header or values.
 //!
 //! Nothing in a file says so. It is certain only when a column is chosen by name, when the row's
 //! cell is a number, or when all its cells are names and another column goes on with a number.
@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::records::Row;
 
-/// What the user says about the first row.
+/// The user's word about the first row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
     /// Nothing: it must be certain.
@@ -20,7 +20,7 @@ pub enum Header {
     No,
 }
 
-/// What was taken for the column and the header.
+/// Column and header as they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Number of the column, from 1.

@@ -69,20 +69,20 @@ pub enum Empty {
     Skip,
 }
 
-/// What the user says about a file.
+/// The user's words about a file.
 #[derive(Clone, Debug, Default)]
 pub struct CsvOptions {
     /// The column [default: the only one].
     pub column: Option<Column>,
-    /// Whether the first row is a header.
+    /// Use of the first row.
     pub header: Header,
     /// Meaning of empty cells.
     pub empty: Empty,
 }
 
-/// What an error adds about an empty cell.
+/// Addition to an error about an empty cell.
 const EMPTY: &str = ": --empty says what an empty cell is";
-/// What an error adds about a first row that may be a header.
+/// Addition to an error about a first row that may be a header.
 const HEADER: &str = ", and this first row may be a header: --header yes|no says whether it is";
 
 /// The numbers of a column.

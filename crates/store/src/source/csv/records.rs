@@ -1,7 +1,7 @@
 //! [`Records`]: the rows of a CSV file (RFC 4180) as cells.
 //!
 //! Cells are separated by commas, and lines end in LF, CR LF or CR. A UTF-8 mark at the beginning
-//! is no part of the first cell. What readers of CSV take differently is an error: a quote that
+//! is no part of the first cell. Errors are whatever readers of CSV take differently: a quote that
 //! does not end, text behind the end of a quoted cell, and a quote behind blanks. Invariant: no
 //! bytes make it panic, and it holds one row of limited length.
 

@@ -4,13 +4,13 @@
 //! node. Other programs write a line with the numbers of nodes and edges before the edges. Both can
 //! look like edges; what fits to the last number is not taken for edges without a word.
 
-use super::list::first_word;
+use super::words::Words;
 use crate::words::counted;
 
-/// What was seen of a list.
+/// Counts of what a list holds.
 #[derive(Debug, Default)]
 pub(super) struct Likeness {
-    /// False if nobody wants to know.
+    /// False if the user has said the form.
     wanted: bool,
     /// The whole numbers of the first line, if it holds 2 to 4 of them.
     first: Option<Vec<u64>>,
@@ -99,18 +99,5 @@ impl Likeness {
         let at_nodes = nodes.saturating_mul(weights.saturating_add(u64::from(has(100))));
         (self.last_line..=self.all_lines).contains(&nodes)
             && self.words == neighbours.saturating_add(at_nodes)
-    }
-}
-
-/// The words of a line.
-struct Words<'a>(&'a str);
-
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        let (word, rest) = first_word(self.0);
-        self.0 = rest;
-        (!word.is_empty()).then_some(word)
     }
 }

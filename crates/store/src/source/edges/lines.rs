@@ -16,7 +16,7 @@ pub(super) struct Lines<'a, R> {
     rest: usize,
     /// Number of the line that was returned last, from 1.
     number: u64,
-    /// True if that line is to be returned again.
+    /// True if the next call returns that line again.
     again: bool,
     line: String,
 }

@@ -5,23 +5,10 @@ use std::io::BufRead;
 use super::likeness::Likeness;
 use super::lines::Lines;
 use super::marks::{Comment, Ways, comment, is_dimacs};
+use super::words::{first_word, node};
 use super::{Format, Listed, Options, given};
 use crate::source::Error;
 use crate::words::counted;
-
-/// Returns the first word of a line, and the rest. Blanks and commas lie between words.
-pub(super) fn first_word(text: &str) -> (&str, &str) {
-    let is_gap = |c: char| c.is_whitespace() || c == ',';
-    let text = text.trim_start_matches(is_gap);
-    let end = text.find(is_gap).unwrap_or(text.len());
-    (&text[..end], text[end..].trim_matches(is_gap))
-}
-
-/// Reads a node's number as it is written.
-pub(super) fn node(word: &str) -> Result<u32, String> {
-    let number = word.parse::<u32>().ok().filter(|node| *node != u32::MAX);
-    number.ok_or_else(|| format!("{word:?} is no node number from 0 to 4294967294"))
-}
 
 /// Reads the nodes of a line, and whether something follows them.
 fn edge(text: &str, ignore_weights: bool) -> Result<([u32; 2], bool), String> {

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::lines::Lines;
 use crate::source::Error;
 
-/// What the first line says.
+/// Form that the first line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// `%%MatrixMarket`, and the words behind it in lower case.
@@ -14,7 +14,7 @@ pub(super) enum Mark {
     Konect(Ways),
 }
 
-/// How KONECT's edges are directed.
+/// Directions of KONECT's edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ways {
     Both,
@@ -53,7 +53,7 @@ fn mark(line: &str) -> Option<Mark> {
     }
 }
 
-/// What a comment of SNAP's says.
+/// Content of a comment of SNAP's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comment {
     /// `Nodes: 5 Edges: 7`

@@ -6,11 +6,11 @@
 use std::io::BufRead;
 
 use super::lines::Lines;
-use super::list::node;
+use super::words::node;
 use super::{Format, Listed, Options, given};
 use crate::source::Error;
 
-/// What the banner says.
+/// Content of the banner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Banner {
     has_values: bool,

@@ -6,16 +6,18 @@
 //! - `list`: lines of two node numbers, also SNAP's and KONECT's
 //! - `likeness`: lists that may be another program's graph
 //! - `matrix_market`: matrices as lists of their entries
+//! - `words`: words of a line
 //!
 //! A graph of another form must not become other edges without a word: a form is taken only if it
-//! is certain or said. Weights are not used: a line with one is refused unless they are to be
-//! ignored. Invariant: no bytes make it panic. All edges are held in memory, 8 bytes each.
+//! is certain or said. Weights are not used: a line with one is refused unless the user says to
+//! ignore them. Invariant: no bytes make it panic. All edges are held in memory, 8 bytes each.
 
 mod likeness;
 mod lines;
 mod list;
 mod marks;
 mod matrix_market;
+mod words;
 
 use std::fmt;
 use std::io::BufRead;
@@ -56,7 +58,7 @@ impl Format {
     }
 }
 
-/// What the user says about a list.
+/// The user's words about a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Number of nodes [default: what the list says, or as many as the edges name].
@@ -71,7 +73,7 @@ pub struct Options {
     pub ignore_weights: bool,
 }
 
-/// What a text was taken for.
+/// Form of a text as it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Its form.
@@ -120,7 +122,7 @@ impl fmt::Display for Taken {
 pub struct Edges {
     /// The edges.
     pub edges: Vec<[u32; 2]>,
-    /// What the text was taken for.
+    /// Its form as it was taken.
     pub taken: Taken,
 }
 

@@ -104,12 +104,12 @@ fn matrices_are_read_as_their_banner_says() {
     let said =
         "MatrixMarket, numbers from 1, stored from 0, directed: 4 nodes, 3 with edges, 2 edges";
     assert_eq!(read.taken.to_string(), said);
-    let real = "%%matrixmarket MATRIX Coordinate REAL symmetric\n3 3 3\n1 1 2\n2 1 .5\n3 2 -1e3\n";
+    let real = "%%matrixmarket MATRIX Coordinate REAL symmetric\n3 3 3\n1 1 2\n2 1 .5\n3 2 1\n";
     refused(real, &Options::default(), "x, line 3: an entry has a value");
     let read = with(real, &weightless()).unwrap();
     assert_eq!(read.edges, [[0, 0], [1, 0], [2, 1], [0, 1], [1, 2]]);
-    let said = "MatrixMarket, numbers from 1, stored from 0, each line both ways: 3 nodes, all with \
-                edges, 5 edges, weights of 3 lines ignored";
+    let said = "MatrixMarket, numbers from 1, stored from 0, each line both ways: 3 nodes, \
+                all with edges, 5 edges, weights of 3 lines ignored";
     assert_eq!(read.taken.to_string(), said);
     let skew = "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 7\n";
     assert_eq!(with(skew, &weightless()).unwrap().edges, [[1, 0], [0, 1]]);
