@@ -99,7 +99,7 @@ Examples:
     /// A drive that is named and votes has damaged copies of names mended.
     ///
     /// After most drives were emptied, too few are left that know the names. --accept goes on with
-    /// what those know that vote: names and changes that only the others knew are lost, and a
+    /// what the voting drives know. Names and changes that only the others knew are lost, and a
     /// removed name may come back. Likewise --accept-name takes the highest sound copy of a name
     /// whose other copies are damaged. Both need all drives up, and no other host may write
     /// meanwhile.
@@ -217,7 +217,7 @@ pub(crate) struct Replace {
     /// Size of the new drive's media [default: as the drive before, or the array's last one here]
     #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "url")]
     pub(crate) size: Option<u64>,
-    /// Media of the new drive [default: likewise]
+    /// Media of the new drive [default: as the drive before, or the array's last one here]
     #[arg(long, value_enum, conflicts_with = "url")]
     pub(crate) media: Option<Media>,
     /// Replace it although objects lose bytes by that

@@ -30,7 +30,7 @@ pub(crate) struct Put {
     /// without folders]
     #[arg(value_name = "FILE [NAME]", required = true)]
     pub(crate) words: Vec<String>,
-    /// All words are files: store each under its own name, without folders
+    /// Take every argument as a file, and store each under its own name, without folders
     #[arg(long)]
     pub(crate) each: bool,
     /// The first word is a folder: store every file below it, under the second word and its path
