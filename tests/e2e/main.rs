@@ -36,8 +36,8 @@
 //! - [`machines`]: an array over several machines
 //! - [`operations`]: draining, counting, logging
 //! - [`programs`]: programs in a drive; [`over_objects`]: over objects, on every drive and the host
-//! - [`program_cleanup`]: programs of runs that were killed or interrupted; [`program_new`]: folders
-//!   with new programs
+//! - [`program_cleanup`]: programs of runs that were killed or interrupted
+//! - [`program_new`]: folders with new programs
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`scrub`]: damage at rest that drives find; [`scrub_pauses`]: at a rate, and interrupted;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::harness::{Array, Done, binary, finish};
 
-/// Variables with which whoever runs this test would change what cargo builds, and where.
+/// Variables of this test's environment that would change what cargo builds, and where.
 const OF_CARGO: [&str; 4] =
     ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"];
 

@@ -1,7 +1,7 @@
 /* Counts the newlines of an object: an example to replace by your own. */
 #include "csd.h"
 
-/* Each chunk of an object is one run. The results are added, unless CSD_FOLD says otherwise.
+/* Each chunk of an object is one run. The results are added, unless CSD_FOLD merges them.
  * CSD_LINES keeps lines whole, csd_parameters reads what --parameter gave, and csd_emit writes bytes
  * for --output. */
 CSD_PROGRAM(run) {

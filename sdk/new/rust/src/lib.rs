@@ -3,7 +3,7 @@
 
 csd_sdk::program!(run);
 
-// Each chunk of an object is one run. The results are added, unless `csd_sdk::fold!` says otherwise.
+// Each chunk of an object is one run. The results are added, unless `csd_sdk::fold!` merges them.
 // `csd_sdk::lines!()` keeps lines whole, `csd_sdk::parameters` reads what --parameter gave, and
 // `csd_sdk::emit` writes bytes for --output.
 fn run() -> u64 {
