@@ -108,6 +108,13 @@ fn a_page_begins_with_form_and_examples_and_ends_with_what_all_commands_take() {
     let headings: Vec<_> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
     let expected = ["NAME", "SYNOPSIS", "EXAMPLES", "DESCRIPTION", "OPTIONS", "\"GLOBAL OPTIONS\""];
     assert_eq!(headings, expected);
+    let main = "array-up array-down array-status put get ls rm sync export grep wc run-count \
+                program-new program-run kv-put kv-get drive-serve drive-status scrub repair";
+    for words in main.split_whitespace() {
+        let page = folder.path().join(format!("csd-{words}.1"));
+        let text = std::fs::read_to_string(&page).unwrap();
+        assert!(text.contains(".SH EXAMPLES"), "{} has no examples", page.display());
+    }
     let form = page.lines().skip_while(|line| *line != ".SH SYNOPSIS").nth(1).unwrap();
     assert!(form.starts_with("\\fBcsd put\\fR [OPTIONS]"), "{form}");
 }

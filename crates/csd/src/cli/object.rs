@@ -43,8 +43,8 @@ pub(crate) struct Put {
     /// With -r: replace objects that exist, each in one step
     #[arg(long, short, requires = "recursive")]
     pub(crate) force: bool,
-    /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
-    /// itself]
+    /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file has
+    /// its own; c64 is two f64, NumPy's complex128]
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) element: Option<ElementType>,
     /// The source is CSV
@@ -271,6 +271,11 @@ pub(crate) struct Ls {
 
 /// Options of `csd rm`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd rm prices
+  csd rm climate/grid climate/grid-2025
+  csd rm --damaged prices                    a name of which too few copies are sound")]
 pub(crate) struct Rm {
     /// Names of the objects
     #[arg(value_name = "NAME", required = true)]
