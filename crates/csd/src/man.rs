@@ -23,8 +23,8 @@ pub(crate) fn write_all(command: Command, folder: &Path) -> io::Result<()> {
 }
 
 fn write_below(command: &Command, folder: &Path) -> io::Result<()> {
-    let shown = command.get_subcommands().filter(|inner| !inner.is_hide_set());
-    shown.map(|inner| write_below(inner, folder)).collect::<io::Result<()>>()?;
+    let mut shown = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    shown.try_for_each(|inner| write_below(inner, folder))?;
     let man = Man::new(command.clone()).source(concat!("csd ", env!("CARGO_PKG_VERSION")));
     let mut file = File::create(folder.join(man.get_filename()))?;
     page(command, &man, &mut file)?;
