@@ -25,6 +25,9 @@ if command -v musl-gcc >/dev/null && [ -d "$(rustc --print sysroot)/lib/rustlib/
     name=csd-$version-x86_64-linux-static
     mkdir -p "$out/$name"
     strip -o "$out/$name/csd" "${CARGO_TARGET_DIR:-target}/$triple/release/csd"
+    mkdir -p "$out/$name/examples"
+    cp sdk/built/*.wasm "$out/$name/examples"
+    cp sdk/c/csd.h "$out/$name"
     cp -r "$out/completions" "$out/man" LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md \
         SECURITY.md docs packaging/csd-drive@.service packaging/example.env "$out/$name"
     tar -C "$out" --owner 0 --group 0 --sort name -czf "$out/$name.tar.gz" "$name"

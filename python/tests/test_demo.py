@@ -60,6 +60,24 @@ def test_the_page_shows_what_the_demo_runs(
     shown = [tuple(cell.strip() for cell in row) for row in ROW.findall(page)]
     assert len(shown) == 6
     assert shown == [tuple(cell.strip() for cell in row) for row in ROW.findall(printed.stdout)]
+    said = [line.strip() for line in printed.stdout.splitlines() if line and line[0] not in "┏┃┡│└"]
+    assert any("k_limit: " in line for line in said)
+    assert [line for line in said if line not in page] == []
+
+
+def test_the_demo_says_why_drives_were_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(on: str, wall_s: float, crossed: int) -> dict[str, Any]:
+        return {"on": on, "wall_s": wall_s, "crossed_bytes": crossed}
+
+    compared = demo(monkeypatch).compared
+    runs = [run("drives", 1.0, 2048), run("host", 4.0, 3 << 20)]
+    assert compared({"runs": runs}) == (
+        "with drives 2.0 KiB crossed instead of 3.0 MiB, in 0.25 times the host's time"
+    )
+    runs[0]["wall_s"] = 8.0
+    assert "2.00 times the host's time: here drives and host are the same cores" in compared(
+        {"runs": runs}
+    )
 
 
 def test_bep_gives_the_numbers_of_the_first_command(arguments: list[str]) -> None:

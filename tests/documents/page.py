@@ -5,6 +5,7 @@ or ``sh`` (every line), and those in the first column of tables headed ``command
 page's source, each on its own line, steer the next block or table:
 
 ``<!-- not run: REASON -->``        skips it
+``<!-- needs: COMMAND -->``         skips it where this command fails, such as for want of a tool
 ``<!-- first: COMMAND -->``         runs a command that the page does not show, such as for data
 ``<!-- answers: TEXT -->``          its commands run on a terminal on which this is typed
 ``<!-- exits with N -->``           its last command ends with this exit code instead of 0
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 
 FENCE = re.compile(r"^```(\w*)\s*$")
 COMMENT = re.compile(r"^<!-- (.*) -->$")
-STEER = re.compile(r"^(not run|first|answers): (.+)$|^(exits with) (\d+)$")
+STEER = re.compile(r"^(not run|needs|first|answers): (.+)$|^(exits with) (\d+)$")
 OURS = re.compile(r"^(\$ )?(csd|csdplan|make|cargo|nvme)( |$)")
 ROW = re.compile(r"^\| `((?:[^`|]|\\\|)+)` \|")
 RUN = ("console", "sh")
@@ -38,6 +39,7 @@ class Command:
     # Not on the page, but needed by its commands.
     hidden: bool = False
     skipped: str = ""
+    needs: str = ""
     answers: str = ""
     code: int = 0
 
@@ -63,6 +65,7 @@ class Steering:
         """Steer a block's commands, and forget."""
         for command in commands:
             command.skipped = self.words.get("not run", "")
+            command.needs = self.words.get("needs", "")
             command.answers = self.words.get("answers", "")
         if commands:
             commands[-1].code = int(self.words.get("exits with", "0"))

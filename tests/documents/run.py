@@ -81,6 +81,8 @@ def one_page(path: Path, scratch: Path, programs: Path) -> Counter[str]:
         "HOME": str(folder),
         "COLUMNS": "100",
         "LC_ALL": "C.UTF-8",
+        # Toolchains are in the home of the user, not in the page's.
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup")),
     }
     try:
         with Shell(folder, environment, Path(tempfile.mkdtemp(dir=scratch))) as shell:
@@ -94,6 +96,11 @@ def one_page(path: Path, scratch: Path, programs: Path) -> Counter[str]:
 def in_order(name: str, commands: list[Command], shell: Shell) -> Counter[str]:
     """Run commands until one fails, because later ones may depend on it."""
     counts: Counter[str] = Counter()
+    for needs in {command.needs for command in commands} - {""}:
+        if shell.run(needs).code:
+            for command in commands:
+                if command.needs == needs and not command.skipped:
+                    command.skipped = f"it needs `{needs}`"
     skipped = [command for command in commands if command.skipped]
     for reason, group in groupby(skipped, key=lambda command: command.skipped):
         first, *more = group

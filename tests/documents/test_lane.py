@@ -31,6 +31,11 @@ $ false
 exit 3
 ```
 
+<!-- needs: command -v no-such-tool -->
+```console
+$ no-such-tool
+```
+
 <!-- answers: y -->
 | command | what |
 |---|---|
@@ -43,12 +48,13 @@ anything
 
 
 def test_commands_are_found_with_what_steers_them() -> None:
-    first, echo, dollar, skipped, leaves, row = page.commands(PAGE)
+    first, echo, dollar, skipped, leaves, tool, row = page.commands(PAGE)
     assert (first.text, first.hidden) == ("touch data", True)
     assert (echo.text, echo.shown, echo.line) == ("echo one \\\ntwo", ["one two"], 4)
     assert dollar.text == "echo \\$ three"
     assert (skipped.text, skipped.skipped) == ("false", "needs a crowd")
     assert (leaves.text, leaves.code) == ("exit 3", 3)
+    assert (tool.text, tool.needs) == ("no-such-tool", "command -v no-such-tool")
     assert (row.text, row.answers, row.code) == ("echo a | cat", "y", 0)
     assert page.mentions(PAGE) == [(1, "csd ls"), (1, "csd gone")]
 
@@ -115,6 +121,8 @@ def test_a_shell_runs_in_order_and_notices_failures(tmp_path: Path) -> None:
         Command("read -r line && test -t 0 && echo $line", 3, shown=["yes"], answers="yes"),
         Command("(echo serving now; exec sleep 600) &", 4, shown=["serving now"]),
         Command("false | cat", 5, code=1),
+        Command("echo 6", 6, shown=["6"], needs="true"),
+        Command("false", 7, needs="false"),
     ]
     bad = [
         Command("false", 1),
@@ -124,7 +132,8 @@ def test_a_shell_runs_in_order_and_notices_failures(tmp_path: Path) -> None:
         Command("exit 0", 5),
     ]
     with Shell(tmp_path, environment, tmp_path) as shell:
-        assert run.in_order("page", commands, shell)["passed"] == len(commands)
+        counts = run.in_order("page", commands, shell)
+    assert counts == {"passed": len(commands) - 1, "skipped": 1}
     for command in bad:
         with Shell(tmp_path, environment, tmp_path) as shell:
             assert run.in_order("page", [command], shell)["failed"] == 1, command.text

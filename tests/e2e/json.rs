@@ -51,6 +51,7 @@ fn json_of_every_command_is_as_the_page_says() {
         array up;\
         drive log;drive status;drive service list;drive service pause clean;\
         drive service resume clean d0;drive service rate scrub 1M;drive service share scrub 5%;\
+        program new lines-rs;\
         program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program activate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program list --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\

@@ -37,6 +37,7 @@
 //! - [`operations`]: draining, counting, logging
 //! - [`programs`]: programs in a drive; [`over_objects`]: over objects, on every drive and the host
 //! - [`program_cleanup`]: programs of runs that were killed or interrupted
+//! - [`program_new`]: folders with new programs
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`scrub`]: damage at rest that drives find; [`scrub_pauses`]: at a rate, and interrupted;
@@ -127,6 +128,7 @@ mod page_lists_by_drives;
 mod peers;
 mod program_cleanup;
 mod program_failures;
+mod program_new;
 mod programs;
 mod protected;
 mod protected_faults;

@@ -233,7 +233,7 @@ fn programs_and_objects_that_do_not_fit_are_refused_in_words() {
         ("SUM", "--object"),
         ("SUM --object ints --drive nvme+tcp://127.0.0.1:1/nqn.x:y", "every drive"),
         ("ints --object ints", "is no WebAssembly module"),
-        ("none.wasm --object ints", "none that a drive takes"),
+        ("none.wasm --object ints", "a drive would refuse this program"),
         ("odd.wasm --object ints", "csd_records is 9"),
         ("GREP --object long --parameter text:x", "more than 64 KiB after chunk 1"),
         ("SUM --object ints --room 100M", "say a smaller --room"),

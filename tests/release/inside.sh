@@ -44,7 +44,8 @@ store() { # put, list, count and get, on the drive that serves
     csd put /usr/bin/csd program && csd ls | grep -q '^program ' \
         && csd get program /tmp/back && cmp /tmp/back /usr/bin/csd \
         && seq 1000 | csd put - numbers --csv --type i32 \
-        && csd run count numbers --equal 7 --on all --check --json | grep -q '"count": \?1\b'
+        && csd run count numbers --equal 7 --on all --check --json | grep -q '"count": \?1\b' \
+        && csd program run /usr/share/csd/examples/rust-histogram.wasm --object numbers --on host
 }
 
 stops() { kill "$drive" && wait "$drive"; }
@@ -73,6 +74,7 @@ check "completions are installed" sh -c 'bash -n /usr/share/bash-completion/comp
     && test -s /usr/share/fish/vendor_completions.d/csd.fish'
 check "licence and guide are installed" sh -c 'test -s /usr/share/doc/csd/copyright \
     && ls /usr/share/doc/csd/LICENSE-* && ls /usr/share/doc/csd/docs/guide/arrays.md*'
+check "programs have their header" grep -q CSD_PROGRAM /usr/share/csd/csd.h
 check "the unit's command serves as its user" serve
 check "put, get and count on that drive" store
 check "it stops when asked" stops

@@ -43,6 +43,14 @@ def test_every_document_that_the_packages_pages_link_to_is_in_it() -> None:
     assert linked <= packed
 
 
+def test_what_programs_need_is_in_the_package() -> None:
+    guide = (ROOT / "docs/guide/programs.md").read_text(encoding="utf-8")
+    assert "/usr/share/csd/examples" in guide
+    assert ASSETS["sdk/built/*.wasm"] == "usr/share/csd/examples/"
+    assert ASSETS["sdk/c/csd.h"] == "usr/share/csd/"
+    assert 'cp sdk/built/*.wasm "$out/$name/examples"' in RELEASE
+
+
 def test_the_unit_runs_the_packaged_program_with_the_packaged_user() -> None:
     unit = (ROOT / "packaging/csd-drive@.service").read_text(encoding="utf-8")
     assert ASSETS["target/release/csd"] == "usr/bin/"

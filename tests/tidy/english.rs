@@ -39,10 +39,10 @@ const PHRASES: [&str; 14] = [
 ];
 
 /// One paragraph of prose.
-struct Paragraph {
+pub(crate) struct Paragraph {
     /// Its first line, from 1.
-    line: usize,
-    text: String,
+    pub(crate) line: usize,
+    pub(crate) text: String,
     /// True if it opens a doc comment or docstring.
     opens: bool,
 }
@@ -143,7 +143,7 @@ fn occurrences(text: &str, phrase: &str) -> usize {
 }
 
 /// Replaces inline code, and the targets of links, by a placeholder.
-fn without_code(text: &str) -> String {
+pub(crate) fn without_code(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for (index, part) in text.split('`').enumerate() {
         plain.push_str(if index % 2 == 0 { part } else { "CODE" });
@@ -158,7 +158,7 @@ fn without_code(text: &str) -> String {
 }
 
 /// Splits prose where a mark and a space are followed by a capital letter, and at table cells.
-fn sentences(text: &str) -> Vec<&str> {
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     for (at, _) in text.match_indices(' ') {
@@ -262,7 +262,8 @@ fn docstrings(text: &str) -> Vec<Paragraph> {
     )
 }
 
-fn document(text: &str) -> Vec<Paragraph> {
+/// Returns the paragraphs of a Markdown page.
+pub(crate) fn document(text: &str) -> Vec<Paragraph> {
     let mut in_code = false;
     let lines: Vec<_> = text.lines().map(|line| prose(line, &mut in_code)).collect();
     let lines = lines.iter().enumerate();

@@ -9,6 +9,7 @@ mod clocks;
 mod crates;
 mod docs;
 mod english;
+mod long_sentences;
 mod size;
 mod tree;
 mod words;
@@ -36,6 +37,11 @@ fn files_are_short_and_large_ones_only_shrink() {
 #[test]
 fn functions_are_short() {
     hold(size::functions);
+}
+
+#[test]
+fn sentences_are_short() {
+    hold(long_sentences::long_sentences);
 }
 
 #[test]

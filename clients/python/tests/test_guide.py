@@ -17,6 +17,7 @@ LIBRARIES = ("pandas", "pyarrow", "duckdb", "dask.dataframe")
     [
         ("docs/guide/python.md", ["['notes/hello.txt']", "(499500,)", "b'hello' [b'greeting']"]),
         ("docs/guide/key-value.md", ["b'hello' [b'greeting']"]),
+        ("docs/guide/recipes.md", ["b'hello'"]),
         ("clients/python/README.md", ["b'hello'\n[]", "b'value'", "b'el'"]),
     ],
 )

@@ -7,6 +7,7 @@ use clap_complete::generate;
 use serde_json::{Value, json};
 
 use crate::cli::{self, Completions, Man};
+use crate::man;
 use crate::report::{Failure, Report};
 
 /// Returns the completion script of a shell.
@@ -21,7 +22,7 @@ pub(crate) fn man(options: &Man) -> Result<Report, Failure> {
     let folder = &options.folder;
     let failed = |error: std::io::Error| Failure::os(folder.display(), &error);
     std::fs::create_dir_all(folder).map_err(failed)?;
-    clap_mangen::generate_to(cli::command(), folder).map_err(failed)?;
+    man::write_all(cli::command(), folder).map_err(failed)?;
     Ok(Report::new(String::new(), json!({ "folder": folder })))
 }
 
@@ -58,7 +59,9 @@ mod tests {
         for words in all {
             let page = options.folder.join(format!("csd-{}.1", words.join("-")));
             let text = std::fs::read_to_string(&page).unwrap_or_default();
-            assert!(text.contains(".SH SYNOPSIS"), "{} is no page", page.display());
+            let typed = words.join(" ").replace('-', "\\-");
+            let synopsis = format!(".SH SYNOPSIS\n\\fBcsd {typed}\\fR");
+            assert!(text.contains(&synopsis), "{} is no page:\n{text}", page.display());
         }
     }
 }

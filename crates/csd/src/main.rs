@@ -52,6 +52,7 @@ mod kv;
 mod log;
 mod log_file;
 mod long_file;
+mod man;
 mod meter;
 mod namespace;
 mod object;

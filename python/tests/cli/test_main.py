@@ -44,7 +44,8 @@ def test_bep_of_two_profiles() -> None:
         "T_tx [s]",
         "Host(16)",
         "44",
-        "k_limit 8",
+        "k_limit: 8 SSDs",
+        "which time matters most",
     ):
         assert text in table.stdout
     assert table.stderr == ""

@@ -22,6 +22,13 @@ pub(crate) enum Array {
     ///
     /// The array file keeps the options of drives for every later start. Metrics are served at the
     /// given address by the first drive, and at the ports that follow by the others.
+    #[command(after_help = "\
+Examples:
+  csd array up                              two drives of 1 GiB, or those of the array file
+  csd array up --drives 4 --size 256M
+  csd array up --size 100G --array /mnt/disk/csd-array.toml
+                                            media on another disk
+  csd array up --media memory               drives that come up empty")]
     Up(Up),
     /// Add drives to the array: URLs of drives that serve, or new ones on this machine
     ///
@@ -83,6 +90,10 @@ Examples:
   csd array remove d3 --rate 50M            at most 50 MiB/s of each drive")]
     Remove(Remove),
     /// Show every drive of the array
+    #[command(after_help = "\
+Examples:
+  csd array status
+  csd array status --verbose                with whole URLs")]
     Status,
     /// Free what interrupted puts left on the drives
     ///
@@ -99,7 +110,7 @@ Examples:
     /// A drive that is named and votes has damaged copies of names mended.
     ///
     /// After most drives were emptied, too few are left that know the names. --accept goes on with
-    /// what those know that vote: names and changes that only the others knew are lost, and a
+    /// what the voting drives know. Names and changes that only the others knew are lost, and a
     /// removed name may come back. Likewise --accept-name takes the highest sound copy of a name
     /// whose other copies are damaged. Both need all drives up, and no other host may write
     /// meanwhile.
@@ -217,7 +228,7 @@ pub(crate) struct Replace {
     /// Size of the new drive's media [default: as the drive before, or the array's last one here]
     #[arg(long, value_parser = parse_size, value_name = "SIZE", conflicts_with = "url")]
     pub(crate) size: Option<u64>,
-    /// Media of the new drive [default: likewise]
+    /// Media of the new drive [default: as the drive before, or the array's last one here]
     #[arg(long, value_enum, conflicts_with = "url")]
     pub(crate) media: Option<Media>,
     /// Replace it although objects lose bytes by that
@@ -268,7 +279,7 @@ pub(crate) struct Rebuild {
     /// Drives, by name [default: all that do not vote]
     #[arg(value_name = "DRIVE", conflicts_with = "accept_name")]
     pub(crate) drives: Vec<String>,
-    /// Take for true what the drives know that vote, however few they are; the rest is lost
+    /// Take for true what the voting drives know, however few they are; the rest is lost
     #[arg(long, conflicts_with = "accept_name")]
     pub(crate) accept: bool,
     /// Take for true the highest sound copy of this name; later changes of it are lost
@@ -278,6 +289,10 @@ pub(crate) struct Rebuild {
 
 /// Options of `csd array down`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd array down                            stop the drives, keep their data
+  csd array down --delete                   and free the disk, once you have said yes")]
 pub(crate) struct Down {
     /// Also delete media, logs and the array file, and with them all objects; asks first
     #[arg(long)]

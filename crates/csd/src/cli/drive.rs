@@ -35,6 +35,9 @@ Examples:
 
 /// Options of `csd drive check`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd array down && csd drive check csd-array/d0.media")]
 pub(crate) struct Check {
     /// File or block device to check; nothing is written to it
     pub(crate) media: PathBuf,

@@ -209,7 +209,7 @@ Examples:
     /// drives compare every piece with its checksum, and rebuilds those that differ. It can be
     /// interrupted and run again. Exit code 4 if a piece is still missing; it says which.
     Repair(repair::Repair),
-    /// Store and fetch values of a key-value namespace, of any maker's drive
+    /// Store and fetch values in the key-value namespace of a drive, also another maker's
     #[command(subcommand)]
     Kv(kv::Kv),
     /// Run a command, and record what it took: time, CPU time of host and drives, bytes, energy
@@ -230,10 +230,10 @@ Examples:
     /// Run a built-in kernel over objects: in the drives, on this host, or on both
     #[command(subcommand)]
     Run(Run),
-    /// Load programs of your own into drives, and run them
+    /// Make programs of your own, load them into drives, and run them
     #[command(subcommand)]
     Program(program::Program),
-    /// Measure this machine's drives, each figure with its bound
+    /// Measure this machine's drives, and what the machine can do without them
     #[command(subcommand)]
     Bench(Bench),
     /// Print the completion script of a shell
@@ -259,11 +259,12 @@ pub(crate) struct Man {
 }
 
 /// Commands, and the global options that they ignore.
-const MEANINGLESS: [(&[&str], &[&str]); 7] = [
+const MEANINGLESS: [(&[&str], &[&str]); 8] = [
     (&["drive", "serve"], &["array", "host_nqn"]),
     (&["drive", "check"], &["array", "secrets", "host_nqn"]),
     (&["bench", "block"], &["array", "secrets", "verbose"]),
     (&["os", "exec"], &["json", "quiet", "verbose"]),
+    (&["program", "new"], &["array", "secrets", "host_nqn", "timeout", "verbose"]),
     (&["secret", "new"], &["array", "secrets", "host_nqn"]),
     (&["completions"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
     (&["man"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),

@@ -32,7 +32,7 @@ pub(crate) struct Put {
     /// without folders]
     #[arg(value_name = "FILE [NAME]", required = true)]
     pub(crate) words: Vec<String>,
-    /// All words are files: store each under its own name, without folders
+    /// Take every argument as a file, and store each under its own name, without folders
     #[arg(long)]
     pub(crate) each: bool,
     /// The first word is a folder: store every file below it, under the second word and its path
@@ -301,8 +301,9 @@ pub(crate) struct Ls {
 #[command(after_help = "\
 Examples:
   csd rm climate/grid.npy logs/old.log
-  csd rm -r climate/                         every object whose name begins with climate/, asks first
-  csd rm -r climate/ --yes                   without asking")]
+  csd rm -r climate/                         every object below climate/, asks first
+  csd rm -r climate/ --yes                   without asking
+  csd rm --damaged prices                    a name of which too few copies are sound")]
 pub(crate) struct Rm {
     /// Names of the objects; with -r, of folders
     #[arg(value_name = "NAME", required = true)]

@@ -41,8 +41,8 @@ Examples:
     /// Stop operating systems, and remove all that they have on this machine; /data stays on the
     /// drive
     ///
-    /// Removes the rests of one that was killed, too. Hosts may write the drive's blocks from then
-    /// on.
+    /// Also removes what is left of one that was killed. Hosts may write the drive's blocks from
+    /// then on.
     Down(Which),
     /// Copy a pipe to a log of bounded size; `csd os up` starts this
     #[command(hide = true)]

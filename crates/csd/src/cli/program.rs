@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use csd_initiator::Address;
 
 use crate::cli::cores;
@@ -14,6 +14,12 @@ use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Program {
+    /// Make a folder with a program of your own that builds, and the SDK that it needs
+    #[command(after_help = "\
+Examples:
+  csd program new lines                      in Rust; lines/README.md has the next commands
+  csd program new lines --lang c             in C")]
+    New(New),
     /// Load a program into a drive
     #[command(after_help = "\
 Examples:
@@ -44,6 +50,26 @@ Examples:
     Run(Box<Run>),
 }
 
+/// Options of `csd program new`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct New {
+    /// The folder, which must not exist; its name becomes the program's
+    #[arg(value_name = "NAME")]
+    pub(crate) folder: PathBuf,
+    /// Language of the program
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    pub(crate) lang: Lang,
+}
+
+/// Languages of new programs.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Lang {
+    /// Built by cargo, for the target wasm32-unknown-unknown
+    Rust,
+    /// Built by make with clang and wasm-ld
+    C,
+}
+
 /// The drives to address.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Where {
@@ -64,7 +90,7 @@ pub(crate) struct Load {
     /// bytes of its digest]
     #[arg(long, value_name = "N", value_parser = parse_program_id)]
     pub(crate) pid: Option<u64>,
-    /// Name of its type, as `csd program list` has it
+    /// Name of its type, as `csd program list` prints it
     #[arg(long = "type", value_name = "NAME", default_value = "wasm")]
     pub(crate) ptype: String,
     /// Activate it too
@@ -155,7 +181,7 @@ impl FromStr for Subject {
 /// Options of `csd drive serve` for programs.
 #[derive(Args, Debug)]
 pub(crate) struct Programs {
-    /// BLAKE3 digest of a program that hosts may load, or `any`; may be said several times
+    /// BLAKE3 digest of a program that hosts may load, or `any`; may be given several times
     /// [default: any on loopback, none beyond]
     #[arg(long, value_name = "DIGEST|any", value_parser = parse_allowed)]
     pub(crate) allow_program: Vec<Allowed>,
@@ -203,6 +229,7 @@ impl Program {
     /// Returns the command's words, as JSON output names it.
     pub(crate) fn words(&self) -> &'static str {
         match self {
+            Self::New(_) => "program new",
             Self::Load(_) => "program load",
             Self::Unload(_) => "program unload",
             Self::Activate(_) => "program activate",

@@ -1,9 +1,10 @@
 //! `csd program`: loads the user's programs into drives and runs them.
 //!
-//! Uses only standard commands, so it works with any drive that supports them. Modules:
-//! [`parameter`] reads parameters, `run` runs a program over files, `objects` over objects,
-//! `sandbox` runs it on this host.
+//! Uses only standard commands, so it works with any drive that supports them. Modules: [`new`]
+//! makes a program's folder, [`parameter`] reads parameters, `run` runs a program over files,
+//! `objects` over objects, `sandbox` runs it on this host.
 
+mod new;
 mod objects;
 pub(crate) mod parameter;
 mod run;
@@ -34,6 +35,7 @@ const MAGIC: &[u8] = b"\0asm";
 /// Runs one of the commands.
 pub(crate) fn program(command: Program, context: &Context) -> Result<Report, Failure> {
     match command {
+        Program::New(options) => new::new(&options),
         Program::Load(options) => load(options, context),
         Program::Unload(index) => each(
             &index.at,

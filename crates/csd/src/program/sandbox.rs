@@ -29,7 +29,7 @@ struct Module {
 /// Usage: a drive would refuse the program, or it declares an unknown kind of records.
 pub(super) fn open(bytes: Vec<u8>) -> Result<Arc<dyn Sandbox>, Failure> {
     let engine = Arc::new(Wasm::new().map_err(|why| Failure::run(format!("WebAssembly: {why}")))?);
-    let refused = |why| Failure::usage(format!("the program is none that a drive takes: {why}"));
+    let refused = |why| Failure::usage(format!("a drive would refuse this program: {why}"));
     let module = engine.module(&bytes).map_err(refused)?;
     let records = match module.has(Entry::Records) {
         true => records(&engine, &module)?,

@@ -85,7 +85,7 @@ impl Drain {
                 compute.shared.may_change(nsid, Slm::WRITE.0)?;
             }
             Destination::KvChunks { nsid, .. } => {
-                let reason = format!("namespace {nsid} is none that a program's output can go to");
+                let reason = format!("namespace {nsid} takes no output of programs");
                 return Err(Failure::new(Status::INVALID_NAMESPACE, reason));
             }
         }

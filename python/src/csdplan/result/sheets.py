@@ -55,6 +55,14 @@ def closed_form_text(host: HostResult) -> str:
     return "more than 2^53" if host.closed_form_devices is None else str(host.closed_form_devices)
 
 
+#: Names of the four times for people.
+_TIME_NAMES = {
+    "ssd_tx_s": "SSD transfer",
+    "ssd_comp_s": "host compute",
+    "csd_tx_s": "drive reading",
+    "csd_comp_s": "drive compute",
+}
+
 #: Columns of each view by key of `_record`; a pair gives a column a heading of its own.
 _FLAT = (
     "profile", "device", "ssd", "kernel", "bytes", "k_limit", "host_cores", "ssd_tx_s",
@@ -177,33 +185,56 @@ def _sizes(system: SystemResult) -> str:
     return f"{bytes_text(system.bytes)} (also measured: {others})"
 
 
-def _energy(system: SystemResult) -> str:
+def _energy(system: SystemResult) -> list[str]:
     if not system.energy:
-        return ""
-    said = ", ".join(
+        return []
+    each = ", ".join(
         f"{side} {joules:.4g} J ({source})" for side, (joules, source) in system.energy.items()
     )
-    return f"; energy of a run above idle: {said}"
+    return [f"Energy of a run above idle: {each}."]
 
 
-def _range_note(system: SystemResult) -> str:
-    if not any(spread_text(host) for host in system.hosts):
-        return ""
-    return "; in brackets: 90 % of cases, csdplan uncertainty says on which time it hangs"
+def _range(system: SystemResult) -> list[str]:
+    spread = next(filter(None, (spread_text(host).strip() for host in system.hosts)), "")
+    if not spread:
+        return []
+    return [
+        f"{spread}: lowest and highest number in 90 % of cases; `csdplan uncertainty` shows which "
+        "time matters most."
+    ]
+
+
+def _parts(system: SystemResult) -> str:
+    """Return where a drive's time goes, and what its parallel units gain."""
+    stored = f" and {system.csd_store_s:.4g} s to store" if system.csd_store_s else ""
+    fewest, most = system.gains[0][0], system.gains[-1]
+    gain = f"; {most[0]} are {most[1]:.3g} times as fast as {fewest}" if most[0] > fewest else ""
+    return (
+        f"A drive takes {system.csd_tx_s:.4g} s to read{stored} and {system.csd_comp_s:.4g} s to "
+        f"compute, with {system.drive_units} of its compute units{gain}."
+    )
 
 
 def _footnote(system: SystemResult) -> str:
-    sources = ", ".join(f"{name} {prov}" for name, prov in system.prov.items())
-    stored = f" + {system.csd_store_s:.4g} s store" if system.csd_store_s else ""
-    gain = system.gains[-1][1]
-    gains = f", {gain:.3g} times {system.gains[0][0]}" if len(system.gains) > 1 else ""
-    overlap = f"; SSDs {system.ssd_overlap}, drives {system.csd_overlap}"
+    """Explain the terms and the sources of one system's table, a sentence a line."""
+    sources: dict[str, list[str]] = {}
+    for name, prov in system.prov.items():
+        sources.setdefault(prov, []).append(_TIME_NAMES[name])
+    where = "; ".join(f"{prov}: {', '.join(names)}" for prov, names in sources.items())
+    overlap = f"SSDs {system.ssd_overlap}, drives {system.csd_overlap}"
     plain = system.ssd_overlap == system.csd_overlap == "serial"
-    return (
-        f"{_sizes(system)}; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
-        f"time is compute, {system.drive_ctr:.0%} of the drive's; drive: {system.csd_tx_s:.4g} s "
-        f"+ {system.csd_comp_s:.4g} s{stored} on {system.drive_units} units{gains}; "
-        f"SSD: {system.ssd}; k_limit {system.k_limit:.4g} "
-        f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}{_energy(system)}"
-        f"{_range_note(system)}"
-    )
+    limit = "--k-limit" if system.k_limit_from == "option" else "the profile"
+    lines = [
+        f"{_sizes(system)} on {system.ssd} SSDs. Host(n): n cores compute. T_tx: from one SSD to "
+        "the host; T_comp: on the host.",
+        _parts(system),
+        f"Compute is {system.host_ctr:.0%} of Host(1)'s time ({system.workload_class}), and "
+        f"{system.drive_ctr:.0%} of the drive's.",
+        f"k_limit: {system.k_limit:.4g} SSDs fill the host's link (from {limit}). Closed form: the "
+        "published equation, which does not know k_limit.",
+        *([] if plain else [f"Transfer and compute: {overlap}."]),
+        f"Times {where}.",
+        *_energy(system),
+        *_range(system),
+    ]
+    return "\n".join(lines)
