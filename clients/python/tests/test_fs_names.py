@@ -31,9 +31,19 @@ class Objects(dict[str, bytes]):
         size = len(self[name])
         return SimpleNamespace(name=name, bytes=size, describe=lambda: describe)
 
-    def list(self) -> Any:
-        """Return all objects, and the number of damaged names."""
-        return [self.lookup(name) for name in self], 0
+    def list(self, prefix: str) -> Any:
+        """Return the objects of a prefix, and the number of damaged names."""
+        return [self.lookup(name) for name in self if name.startswith(prefix)], 0
+
+    def children(self, path: str) -> Any:
+        """Return the objects and folders in a folder, and the number of damaged names."""
+        below = [name[len(path) :] for name in self if name.startswith(path)]
+        folders = {f"{path}{rest.partition('/')[0]}/" for rest in below if "/" in rest}
+        return [self.lookup(path + rest) for rest in below if "/" not in rest], sorted(folders), 0
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether an object lies below a folder."""
+        return any(name.startswith(path) for name in self)
 
     def read(self, found: Any, start: int, end: int) -> bytes:
         """Return some bytes of an object."""

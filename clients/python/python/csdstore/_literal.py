@@ -4,20 +4,19 @@ fsspec looks at a name alone, and takes it for a pattern wherever it has ``*``, 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from glob import escape
 from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem  # type: ignore
 
 
-def pattern(path: str, names: Iterable[str]) -> str:
+def pattern(path: str, exists: Callable[[str], bool]) -> str:
     """Return the pattern whose longest beginning that is an object or a folder is a name."""
-    names = set(names)
     parts = path.split("/")
     for end in range(len(parts), 0, -1):
         start = "/".join(parts[:end])
-        if start in names or any(name.startswith(f"{start}/") for name in names):
+        if exists(start):
             return escape(start) + path[len(start) :]
     return path
 

@@ -64,23 +64,20 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
         try:
             return _described(self._native.lookup(path))
         except FileNotFoundError:
-            if self._below(path):
-                return _folder(path)
-            raise FileNotFoundError(path) from None
+            pass
+        if self._native.is_folder(f"{path}/"):
+            return _folder(path)
+        raise FileNotFoundError(path)
 
     def ls(self, path: str, detail: bool = True, **_kwargs: Any) -> list[Any]:
         """List a folder, or one object."""
         path = self._strip_protocol(path)
-        below = self._below(path)
-        found: dict[str, dict[str, Any]] = {}
-        start = len(path) + 1 if path else 0
-        for one in below:
-            slash = one.name.find("/", start)
-            if slash > 0:
-                found.setdefault(one.name[:slash], _folder(one.name[:slash]))
+        objects, folders, damaged = self._native.children(f"{path}/" if path else "")
+        _warn(damaged)
+        found = {name[:-1]: _folder(name[:-1]) for name in folders if name != "/"}
         # An object is shown even where a folder has the same name.
-        found.update((one.name, _described(one)) for one in below if "/" not in one.name[start:])
-        if not below and path:
+        found.update((one.name, _described(one)) for one in objects)
+        if not found and path:
             found[path] = self.info(path)
         return [found[name] if detail else name for name in sorted(found)]
 
@@ -100,7 +97,7 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
         name = self._strip_protocol(path)
         if has_magic(name):
             slash = "/" if path.endswith("/") else ""
-            path = pattern(name, (one.name for one in self._all())) + slash
+            path = pattern(name, self.exists) + slash
         return super().glob(path, maxdepth=maxdepth, **kwargs)
 
     def expand_path(
@@ -280,26 +277,15 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _objects(self, path: Any, recursive: bool, maxdepth: int | None) -> list[str]:
         """Return the objects to remove, those within folders first."""
         found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        objects = {one.name for one in self._all()}
         if not recursive:
             # Raises the error of a folder, or of a name that is missing.
-            for other in (name for name in found if name not in objects):
-                self._object(other)
-        return [name for name in reversed(found) if name in objects]
-
-    def _below(self, path: str) -> list[NativeObject]:
-        """Return the objects whose names begin with a folder's."""
-        prefix = f"{path}/" if path else ""
-        return [one for one in self._all() if one.name.startswith(prefix)]
-
-    def _all(self) -> list[NativeObject]:
-        """Return all objects; warn of names that are damaged, which may be objects, too."""
-        objects, damaged = self._native.list()
-        if damaged:
-            names = "1 name is" if damaged == 1 else f"{damaged} names are"
-            said = f"{names} damaged and left out: `csd ls` tells which, and what to do"
-            warnings.warn(said, stacklevel=3)
-        return objects
+            return [self._object(name).name for name in reversed(found)]
+        # Of names, of which a part may be the same letters.
+        prefix = os.path.commonprefix(found)  # noqa: RUF071
+        objects, damaged = self._native.list(prefix)
+        _warn(damaged)
+        names = {one.name for one in objects}
+        return [name for name in reversed(found) if name in names]
 
 
 class ArrayFile(AbstractBufferedFile):  # type: ignore[misc]
@@ -366,6 +352,14 @@ class ArrayFile(AbstractBufferedFile):  # type: ignore[misc]
 
 def _described(found: NativeObject) -> dict[str, Any]:
     return {"name": found.name, "size": found.bytes, "type": "file", **found.describe()}
+
+
+def _warn(damaged: int) -> None:
+    """Warn of names that are damaged, which may be objects, too."""
+    if damaged:
+        names = "1 name is" if damaged == 1 else f"{damaged} names are"
+        said = f"{names} damaged and left out: `csd ls` tells which, and what to do"
+        warnings.warn(said, stacklevel=3)
 
 
 def _folder(name: str) -> dict[str, Any]:
