@@ -3,8 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -21,12 +19,11 @@ use crate::cli::run::Layout;
 use crate::context::Context;
 use crate::each_item::each_item;
 use crate::edges;
-use crate::interruptible::Interruptible;
+use crate::interruptible::Watch;
 use crate::progress::Bar;
 use crate::protection;
 use crate::report::{Failure, Report};
 use crate::room::takes;
-use crate::runtime::Interrupt;
 use crate::table::pairs;
 use crate::units::{grouped, hex, size};
 
@@ -51,13 +48,8 @@ fn put_file(
 ) -> Result<Report, Failure> {
     // A reader that waits for its writer would never look at the signal.
     let is_plain = !options.arrange.graph && fs::metadata(file).is_ok_and(|file| file.is_file());
-    let interrupt = is_plain.then(Interrupt::watch).transpose()?;
-    let asked = interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.asked));
-    let wrap = |reader| match &asked {
-        Some(asked) => Box::new(Interruptible::new(reader, asked)) as Reader,
-        None => reader,
-    };
-    let input = open_as(file, options, options.element, wrap)?;
+    let watch = Watch::begin(is_plain)?;
+    let input = open_as(file, options, options.element, |reader| watch.reader(reader))?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
@@ -75,11 +67,7 @@ fn put_file(
         Ok(object::put(array, input.source, &put_options, &progress).await?)
     });
     drop(bar);
-    let stored =
-        stored.map_err(|failure| match asked.is_some_and(|asked| asked.load(Relaxed)) {
-            true => Failure::run("interrupted: nothing was stored"),
-            false => failure,
-        })?;
+    let stored = watch.end(stored, "nothing was stored")?;
     let entry = stored.entry;
     Ok(Report::new(stored_line(&entry), describe(&entry)).with_warnings(stored.warnings))
 }
