@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::data::bytes;
 use crate::support::harness::{Array, finish, signal, wait_until};
 
-/// Makes a FIFO, which holds up whoever reads it.
+/// Makes a FIFO, which holds up its reader.
 fn fifo(array: &Array, name: &str) {
     let made = Command::new("mkfifo").arg(array.path(name)).status().unwrap();
     assert!(made.success());

@@ -70,6 +70,28 @@ fn a_host_that_never_ends_its_command_does_not_keep_a_drive_from_stopping() {
 }
 
 #[test]
+fn metrics_take_parameters_and_give_their_head_alone() {
+    let metrics = free_address();
+    let _drive = Drive::serve("m", &["--metrics", &metrics.to_string()]);
+    let answers = |line: &str| {
+        let answer = scrape(metrics, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    };
+    for line in ["GET /metrics?x=1", "GET /?", "GET /metrics?name[]=a&b=/metrics"] {
+        let (head, page) = answers(line);
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{line}: {head}");
+        assert!(page.contains("csd_commands_total"), "{line}: {page}");
+    }
+    let (head, body) = answers("HEAD /metrics");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && body.is_empty(), "{head}: {body}");
+    assert!(head.contains("Content-Length: ") && !head.contains("Length: 0"), "{head}");
+    for line in ["GET /other", "GET /metricsx", "GET /other?/metrics", "POST /metrics", "PUT /?"] {
+        assert!(answers(line).0.starts_with("HTTP/1.1 404"), "{line}");
+    }
+}
+
+#[test]
 fn a_drive_counts_what_it_does_for_prometheus() {
     let metrics = free_address();
     let drive = Drive::serve("m", &["--metrics", &metrics.to_string(), "--cores", "2"]);
@@ -126,22 +148,6 @@ fn a_drive_counts_what_it_does_for_prometheus() {
             .iter()
             .any(|end| page.contains(&format!("# TYPE {} ", of(end))));
         assert!(declared, "{line}");
-    }
-    let answers = |line: &str| {
-        let answer = scrape(metrics, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n"));
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.to_owned(), body.to_owned())
-    };
-    for line in ["GET /metrics?x=1", "GET /?", "GET /metrics?name[]=a&b=/metrics"] {
-        let (head, page) = answers(line);
-        assert!(head.starts_with("HTTP/1.1 200 OK"), "{line}: {head}");
-        assert!(page.contains("csd_commands_total"), "{line}: {page}");
-    }
-    let (head, body) = answers("HEAD /metrics");
-    assert!(head.starts_with("HTTP/1.1 200 OK") && body.is_empty(), "{head}: {body}");
-    assert!(head.contains("Content-Length: ") && !head.contains("Length: 0"), "{head}");
-    for line in ["GET /other", "GET /metricsx", "GET /other?/metrics", "POST /metrics", "PUT /?"] {
-        assert!(answers(line).0.starts_with("HTTP/1.1 404"), "{line}");
     }
     let mut babbler = TcpStream::connect(metrics).unwrap();
     babbler.set_read_timeout(Some(LIMIT)).unwrap();

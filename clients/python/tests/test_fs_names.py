@@ -17,7 +17,7 @@ NEIGHBOURS = [("data[1].csv", "data1.csv"), ("a*b", "aXb"), ("what?", "what!"), 
 
 
 class Objects(dict[str, bytes]):
-    """What the file system asks of an array, by a dictionary."""
+    """The calls of the file system to an array, over a dictionary."""
 
     def __init__(self, *_connection: Any) -> None:
         """Begin with no object."""

@@ -4,8 +4,6 @@
 //! file has the object's bytes.
 
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -16,12 +14,11 @@ use serde_json::json;
 
 use crate::cli;
 use crate::context::Context;
-use crate::interruptible::Interruptible;
+use crate::interruptible::Watch;
 use crate::object::describe;
 use crate::progress::Bar;
 use crate::put_input::is_npy;
 use crate::report::{self, Failure, Report};
-use crate::runtime::Interrupt;
 use crate::target::{Target, cannot_write};
 use crate::units::size;
 
@@ -44,12 +41,8 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         return get_piece((&name, piece), (&file, target, sink), context);
     }
     // A reader of a pipe is told by the end of this process.
-    let interrupt = target.is_new().then(Interrupt::watch).transpose()?;
-    let asked = interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.asked));
-    let sink = match &asked {
-        Some(asked) => Box::new(Interruptible::new(sink, asked)) as Sink,
-        None => sink,
-    };
+    let watch = Watch::begin(target.is_new())?;
+    let sink = watch.writer(sink);
     let (raw, partial) = (options.raw, options.partial);
     let bar = Bar::new(context, &name, None);
     let (progress, total) = (bar.progress.clone(), bar.total());
@@ -71,11 +64,8 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         }
     });
     drop(bar);
-    let got = got.map_err(|failure| match asked.is_some_and(|asked| asked.load(Relaxed)) {
-        true => Failure::run(format!("interrupted: {file} was not written")),
-        false => failure,
-    });
-    let Some((entry, form, lost, mut warnings)) = got? else { return Ok(Report::default()) };
+    let got = watch.end(got, &format!("{file} was not written"))?;
+    let Some((entry, form, lost, mut warnings)) = got else { return Ok(Report::default()) };
     let (mut result, to_stdout) = (describe(&entry), target.is_stdout());
     target.finish()?;
     result["form"] = words(form).into();

@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::report::Failure;
+use crate::runtime::Interrupt;
+
 /// A reader or writer, and the flag of the signal.
 pub(crate) struct Interruptible<T> {
     inner: T,
@@ -39,5 +42,40 @@ impl<T: Write> Write for Interruptible<T> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+/// The signal that ends a command over one file, if it is watched for.
+pub(crate) struct Watch(Option<Interrupt>);
+
+impl Watch {
+    /// Watches for the signal if `may_watch`; else it ends the process.
+    pub(crate) fn begin(may_watch: bool) -> Result<Self, Failure> {
+        Ok(Self(may_watch.then(Interrupt::watch).transpose()?))
+    }
+
+    /// Returns a reader that the signal ends.
+    pub(crate) fn reader(&self, inner: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+        match &self.0 {
+            Some(interrupt) => Box::new(Interruptible::new(inner, &interrupt.asked)),
+            None => inner,
+        }
+    }
+
+    /// Returns a writer that the signal ends.
+    pub(crate) fn writer(&self, inner: Box<dyn Write + Send>) -> Box<dyn Write + Send> {
+        match &self.0 {
+            Some(interrupt) => Box::new(Interruptible::new(inner, &interrupt.asked)),
+            None => inner,
+        }
+    }
+
+    /// Returns the outcome; the failure after a signal is that of `why`.
+    pub(crate) fn end<T>(&self, done: Result<T, Failure>, why: &str) -> Result<T, Failure> {
+        let is_asked = |interrupt: &Interrupt| interrupt.asked.load(Relaxed);
+        done.map_err(|failure| match self.0.as_ref().is_some_and(is_asked) {
+            true => Failure::run(format!("interrupted: {why}")),
+            false => failure,
+        })
     }
 }

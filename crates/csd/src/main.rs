@@ -21,7 +21,7 @@
 //!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
 //!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
 //!   [`mod@bench`], [`secret`] and [`generate`] are the commands
-//! - [`mod@each_item`] runs a command for several objects or keys, and [`tally`] counts what failed;
+//! - [`mod@each_item`] runs a command for several objects or keys; [`tally`] counts what failed;
 //!   [`interruptible`] ends reading and writing at a signal
 //! - [`target`] and [`long_file`] write output files
 

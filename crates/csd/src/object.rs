@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
@@ -17,13 +15,12 @@ use crate::array::lock::{Lock, Writers};
 use crate::cli;
 use crate::context::Context;
 use crate::each_item::each_item;
-use crate::interruptible::Interruptible;
+use crate::interruptible::Watch;
 use crate::progress::Bar;
 use crate::protection;
-use crate::put_input::{PutInput, Reader, open_as};
+use crate::put_input::{PutInput, open_as};
 use crate::report::{Failure, Report};
 use crate::room::takes;
-use crate::runtime::Interrupt;
 use crate::table::pairs;
 use crate::units::{counted, exact_size, grouped, hex, size};
 
@@ -48,13 +45,8 @@ fn put_file(
 ) -> Result<Report, Failure> {
     // A reader that waits for its writer would never look at the signal.
     let is_plain = !options.arrange.graph && fs::metadata(file).is_ok_and(|file| file.is_file());
-    let interrupt = is_plain.then(Interrupt::watch).transpose()?;
-    let asked = interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.asked));
-    let wrap = |reader| match &asked {
-        Some(asked) => Box::new(Interruptible::new(reader, asked)) as Reader,
-        None => reader,
-    };
-    let mut input = open_as(file, options, options.element, wrap)?;
+    let watch = Watch::begin(is_plain)?;
+    let mut input = open_as(file, options, options.element, |reader| watch.reader(reader))?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
@@ -73,11 +65,7 @@ fn put_file(
         Ok(object::put(array, input.source, &put_options, &progress).await?)
     });
     drop(bar);
-    let stored =
-        stored.map_err(|failure| match asked.is_some_and(|asked| asked.load(Relaxed)) {
-            true => Failure::run("interrupted: nothing was stored"),
-            false => failure,
-        })?;
+    let stored = watch.end(stored, "nothing was stored")?;
     let entry = stored.entry;
     let (mut text, mut result) = (stored_line(&entry), describe(&entry));
     if let Some(taken) = taken {

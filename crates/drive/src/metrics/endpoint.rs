@@ -79,7 +79,7 @@ async fn answer(stream: &Stream, shared: &Shared) -> std::io::Result<()> {
     stream.send_all((head + body).as_bytes()).await
 }
 
-/// What a request asks for.
+/// The part of the page that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Page,
@@ -88,7 +88,7 @@ enum Asked {
     Other,
 }
 
-/// Returns what the request line asks for. Whatever follows `?` makes no difference.
+/// Returns the part that the request line asks for. Parameters after `?` make no difference.
 fn asked(request: &[u8]) -> Asked {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
     let mut words = line.split(|byte| *byte == b' ');
