@@ -26,7 +26,7 @@ pub(crate) struct PutInput {
 }
 
 /// A stream of bytes.
-pub(crate) type Reader = Box<dyn Read + Send>;
+type Reader = Box<dyn Read + Send>;
 
 /// Opens a file to store it as elements of this type, if one is given. It is read through `wrap`.
 pub(crate) fn open_as(
