@@ -78,7 +78,7 @@ fn a_damaged_copy_of_a_name_is_found_by_every_reader_and_mended() {
         assert_eq!((&scrub["result"]["names"], &scrub["result"]["copies"]), (&json!(2), &json!(8)));
     }
     let repaired = array.csd(&["repair"]).expect(0, &[]).text();
-    assert!(repaired.contains("1 of 1 damaged copies"), "{repaired}");
+    assert!(repaired.contains("1 of 1 damaged copy of"), "{repaired}");
     array.csd(&["scrub", "--deep"]).expect(0, &[]);
     // Another copy rots, and a scrub mends it.
     rot(&array, &[1]);

@@ -23,11 +23,11 @@ fn a_failure_is_printed_while_other_files_are_read() {
     fifo(&array, "slow");
     let put = array.spawn(&["put", "--each", "none", "slow", "small"], Stdio::null());
     let said = || fs::read_to_string(put.output.path().join("err")).unwrap();
-    wait_until("it failed", || said().contains("error: none: none: No such file"));
+    wait_until("it failed", || said().contains("error: none: No such file"));
     fs::write(array.path("slow"), b"at last").unwrap();
     let done = finish(put).expect(1, &["1 of 3 failed"]);
     let text = done.text();
-    assert!(text.contains("slow: 7 bytes") && text.contains("small: 1 bytes"), "{text}");
+    assert!(text.contains("slow: 7 bytes") && text.contains("small: 1 byte "), "{text}");
     // One mistake has one code, however often it is made.
     array.csd(&["rm", "none", "nope"]).expect(2, &["error: none: there", "2 of 2 failed"]);
     array.csd(&["put", "--each", "small"]).expect(2, &["\"small\" exists"]);

@@ -33,24 +33,3 @@ pub(crate) fn each_item<T: AsRef<str>>(
     }
     tally.finish(String::new(), json!({ "objects": done }))
 }
-
-/// Returns a message about an item that begins with its name, once.
-pub(crate) fn about_item(item: &str, message: &str) -> String {
-    match message.strip_prefix(item) {
-        Some(rest) if rest.starts_with([' ', ':', ',']) => message.to_owned(),
-        _ => format!("{item}: {message}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_have_the_name_once() {
-        assert_eq!(about_item("a/x", "a/x is short"), "a/x is short");
-        assert_eq!(about_item("a/x", "a/x, line 3: no"), "a/x, line 3: no");
-        assert_eq!(about_item("a", "an object exists"), "a: an object exists");
-        assert_eq!(about_item("a", "no a"), "a: no a");
-    }
-}

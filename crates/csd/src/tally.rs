@@ -7,7 +7,6 @@
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::each_item::about_item;
 use crate::escape::escape_lines;
 use crate::progress::{Above, Bar};
 use crate::report::{Class, Failure, Report, places, print, print_error};
@@ -169,6 +168,14 @@ fn listed(failed: &[Value]) -> String {
     format!(":{}", failed.iter().map(line).collect::<String>())
 }
 
+/// Returns a message about an item that begins with its name, once.
+fn about_item(item: &str, message: &str) -> String {
+    match message.strip_prefix(item) {
+        Some(rest) if rest.starts_with([' ', ':', ',']) => message.to_owned(),
+        _ => format!("{item}: {message}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,5 +207,13 @@ mod tests {
         assert_eq!(failed(0, &[Class::Usage]).class, Class::Usage);
         assert_eq!(failed(0, &[Class::Usage, Class::Run]).class, Class::Run);
         assert_eq!(failed(5, &[Class::Run]).class, Class::Run);
+    }
+
+    #[test]
+    fn messages_have_the_name_once() {
+        assert_eq!(about_item("a/x", "a/x is short"), "a/x is short");
+        assert_eq!(about_item("a/x", "a/x, line 3: no"), "a/x, line 3: no");
+        assert_eq!(about_item("a", "an object exists"), "a: an object exists");
+        assert_eq!(about_item("a", "no a"), "a: no a");
     }
 }

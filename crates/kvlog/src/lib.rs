@@ -78,6 +78,7 @@ use shard::Shard;
 pub use shards::shard_of;
 use shards::{Shards, owner};
 pub use value::{Progress, Value};
+use watch::KeyKind;
 
 /// Pause between two looks at cleaning that has to end when the drive stops.
 const STOP_PAUSE: Duration = Duration::from_millis(1);
@@ -276,5 +277,20 @@ impl Kv {
     /// The status to answer with.
     pub async fn list(&self, nsid: u16, from: Option<Key>, size: u32) -> Result<Vec<u8>, Status> {
         list_keys::list(&self.shards, nsid, from, size).await
+    }
+
+    /// Takes up to `most` keys of this kind that one shard has, or had, and that changed since they
+    /// were taken last. All questions are about one kind.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn changed(
+        &self,
+        shard: usize,
+        kind: KeyKind,
+        most: usize,
+    ) -> Result<Vec<Key>, Status> {
+        assert!(shard < SHARDS as usize, "a shard's number");
+        self.shards.on_owner(shard, move |shard| shard.changed(kind, most)).await
     }
 }

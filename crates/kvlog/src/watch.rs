@@ -14,8 +14,6 @@ use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::yield_now;
 
-use crate::Kv;
-use crate::format::SHARDS;
 use crate::record::EntryKey;
 use crate::shard::Shard;
 
@@ -45,7 +43,7 @@ impl KeyKind {
 pub(crate) struct Watched {
     kind: KeyKind,
     changed: BTreeSet<Key>,
-    /// Where the keys that were there before are looked for next; `None` when all are noted.
+    /// Bound of the keys that were there before and are not noted; `None` when all are.
     from: Option<Bound<Key>>,
 }
 
@@ -64,7 +62,11 @@ impl Watched {
 
 impl Shard {
     /// Takes up to `most` keys of a kind that changed.
-    async fn changed(self: Rc<Self>, kind: KeyKind, most: usize) -> Result<Vec<Key>, Status> {
+    pub(crate) async fn changed(
+        self: Rc<Self>,
+        kind: KeyKind,
+        most: usize,
+    ) -> Result<Vec<Key>, Status> {
         loop {
             let from = {
                 let mut watched = self.watched.borrow_mut();
@@ -82,22 +84,5 @@ impl Shard {
         let mut watched = self.watched.borrow_mut();
         let changed = &mut watched.as_mut().expect("made above").changed;
         Ok(std::iter::from_fn(|| changed.pop_first()).take(most).collect())
-    }
-}
-
-impl Kv {
-    /// Takes up to `most` keys of this kind that one shard has, or had, and that changed since they
-    /// were taken last. All questions are about one kind.
-    ///
-    /// # Errors
-    /// The status to answer with.
-    pub async fn changed(
-        &self,
-        shard: usize,
-        kind: KeyKind,
-        most: usize,
-    ) -> Result<Vec<Key>, Status> {
-        assert!(shard < SHARDS as usize, "a shard's number");
-        self.shards.on_owner(shard, move |shard| shard.changed(kind, most)).await
     }
 }

@@ -6,7 +6,6 @@
 use crate::capsule::{FLAGS_FUSED, Sqe};
 use crate::opcode::Kv;
 use crate::status::Status;
-use crate::vendor::folders;
 use crate::wire::layout;
 
 /// Maximum key length in bytes.
@@ -130,8 +129,9 @@ pub enum Command {
     Delete(Key),
     /// Ask whether a key exists.
     Exist(Key),
-    /// List what lies below a folder of names, of this vendor.
-    ListFolder(folders::Request),
+    /// List what lies in the folder of names of this key, of this vendor
+    /// ([`Request`](crate::vendor::folders::Request)).
+    ListFolder(Key),
 }
 
 impl Command {
@@ -158,7 +158,7 @@ impl Command {
             Kv::LIST => Ok(Self::List { from: Some(Key::of(&view)?), size }),
             Kv::DELETE => Ok(Self::Delete(Key::of(&view)?)),
             Kv::EXIST => Ok(Self::Exist(Key::of(&view)?)),
-            Kv::LIST_FOLDER => folders::Request::parse(sqe, Key::of(&view)?).map(Self::ListFolder),
+            Kv::LIST_FOLDER => Ok(Self::ListFolder(Key::of(&view)?)),
             _ => Err(Status::INVALID_OPCODE),
         }
     }

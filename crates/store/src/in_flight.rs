@@ -50,7 +50,7 @@ mod tests {
             let mut items = 0..1000;
             let one = |item: usize| {
                 let (now, most) = (&now, &most);
-                let share = share(if item % 9 == 0 { 1 << 20 } else { 10 });
+                let share = share(if item.is_multiple_of(9) { 1 << 20 } else { 10 });
                 let run = async move {
                     now.set(now.get() + share);
                     most.set(most.get().max(now.get()));

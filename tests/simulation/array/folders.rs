@@ -1,4 +1,4 @@
-//! Lists by folder, which drives answer from an index in their memory, beside lists of all entries.
+//! Lists by folder, which drives answer from an index in their memory, and lists of all entries.
 //!
 //! A host stores, replaces and removes objects in folders. Drives die and start again, are cut off
 //! while names change, so that they have older entries than others, come back empty, and have bits
@@ -30,7 +30,7 @@ const NAMES: u64 = 4;
 const PREFIXES: [&str; 9] =
     ["", "a", "a/", "a/b", "a/b/c/", "a/x1", "wi", "with a long c", "none/"];
 
-/// What happened, counted.
+/// Number of events of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     stored: u64,
@@ -44,7 +44,7 @@ struct Counts {
     flips: u64,
 }
 
-/// What a host does to a name.
+/// Change of a name.
 #[derive(Clone, Debug)]
 enum Change {
     Store(String),
@@ -66,7 +66,7 @@ async fn change(array: &Array, change: &Change) -> Result<(), Error> {
     }
 }
 
-/// Draws changes of names; `within` names the folder if it is to be one alone.
+/// Draws changes of names, in the folder `within` alone if there is one.
 fn draw_changes(lane: &Lane, known: &BTreeSet<String>, within: Option<&str>) -> Vec<Change> {
     let draw = |below: usize| usize::try_from(lane.draw(0..below as u64)).unwrap();
     let mut known = known.clone();

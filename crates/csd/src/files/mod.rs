@@ -1,6 +1,6 @@
 //! Objects as people use files: `csd ls`, `cat`, `du`, `sum`, `cp` and `mv`; several files with
-//! `csd put --each`; folders with `csd put -r`, `get -r`, `rm -r` and `sync`; tars with `csd export`
-//! and `import`.
+//! `csd put --each`; folders with `csd put -r`, `get -r`, `rm -r` and `sync`; tars with
+//! `csd export` and `import`.
 //!
 //! Each command connects to the array for all its objects together. Invariant: an object that fails
 //! is named as soon as it has failed, and does not keep others from being done, except in a tar.

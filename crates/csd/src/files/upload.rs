@@ -44,7 +44,7 @@ pub(crate) struct Named {
 /// A file that was stored.
 pub(crate) struct Uploaded {
     pub(crate) stored: Stored,
-    /// What it was taken for, or the reason why it was not stored as its name promises.
+    /// Its form, if that was found out, or the reason why it was not stored as its name promises.
     pub(crate) remark: Option<String>,
 }
 

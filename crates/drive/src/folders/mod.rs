@@ -19,7 +19,8 @@ use csd_kvlog::watch::KeyKind;
 use csd_nvme::kv::{KEY_BYTES_MAX, Key};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::NSID_OBJECTS;
-use csd_nvme::vendor::folders::{self, Answer, Child, Request};
+pub(crate) use csd_nvme::vendor::folders::Request;
+use csd_nvme::vendor::folders::{self, Answer, Child};
 use csd_reactor::{
     CoreId, Semaphore, call, class, core_id, core_local, set_core_local, worked, yield_now,
 };

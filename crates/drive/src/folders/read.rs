@@ -10,7 +10,7 @@ use csd_reactor::{Buffer, class, spawn};
 use super::entries;
 use crate::limits::PIECE_BYTES_MAX;
 
-/// What stands under a key.
+/// Content of a key.
 pub(super) enum Seen {
     /// Nothing.
     None,

@@ -243,6 +243,7 @@ impl Drive {
                 true => Ok((0, Vec::new())),
                 false => Err(absent),
             },
+            kv::Command::ListFolder(_) => Err(Status::INVALID_OPCODE),
         }
     }
 }

@@ -6,13 +6,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use csd_nvme::kv::{Key, STORE_IF_NEWER};
-use csd_nvme::status::Status;
-use csd_reactor::{Buffer, sleep};
+use csd_reactor::sleep;
 
 use super::claim::{Claimed, Claims, Standing};
 use super::on_all::on_all;
-use super::{Entry, Found, State, claim, entry, holders, judge, look, mend, read};
-use crate::array::{Array, Drive, DriveIndex, membership};
+use super::{Entry, Found, State, claim, entry, holders, judge, look, mend, read, store_entry};
+use crate::array::{Array, DriveIndex, membership};
 use crate::error::{Error, NameError};
 use crate::steady::steadily;
 
@@ -218,18 +217,4 @@ async fn put_down(array: &Array, entry: &Entry) -> Result<Down, Error> {
     }
     holders::enough(array, entry, acknowledged.len(), &mut failures)?;
     Ok(Down { acknowledged, failures })
-}
-
-/// Stores an entry on one drive. Returns false if the drive holds a later one, or another one of
-/// the same epoch.
-///
-/// # Errors
-/// A failed command.
-pub(crate) async fn store_entry(drive: &Drive, entry: &Entry, options: u8) -> Result<bool, Error> {
-    let value = vec![Buffer::from_slice(&entry.encode())];
-    match drive.objects.store(&entry::key(&entry.name), value, options).await {
-        Ok(()) => Ok(true),
-        Err(error) if error.status() == Some(Status::NOT_NEWER) => Ok(false),
-        Err(error) => Err(Error::command(drive, error)),
-    }
 }

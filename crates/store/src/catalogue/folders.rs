@@ -1,4 +1,4 @@
-//! What lies directly below a folder of names, as the drives that vote tell it together.
+//! Objects and folders directly below a folder of names, as the drives that vote tell them.
 //!
 //! Each drive lists the complete objects in the folder with their entries. Where all of them tell
 //! the same, that is the answer, as if each had been asked about the name. Where they differ, as

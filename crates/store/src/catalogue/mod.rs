@@ -41,6 +41,7 @@ pub mod shrink;
 
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
+use csd_reactor::Buffer;
 
 use crate::array::{Array, Drive, DriveIndex};
 use crate::error::{DriveError, Error};
@@ -51,7 +52,6 @@ pub use entry::are_protected;
 pub(crate) use holders::needed as holders_needed;
 
 pub use accept::{accept, damaged_entries, forget, write_over};
-pub(crate) use change::store_entry;
 pub use change::{Ground, settle, write, write_after};
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub(crate) use claim::{keys as claim_keys, read_one as read_claim};
@@ -162,6 +162,20 @@ async fn read_value(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry
         Err(error) => return Err(Error::command(drive, error)),
     };
     Entry::parse(&value).map(Some).map_err(|malformed| corrupt(malformed.to_string()))
+}
+
+/// Stores an entry on one drive. Returns false if the drive holds a later one, or another one of
+/// the same epoch.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn store_entry(drive: &Drive, entry: &Entry, options: u8) -> Result<bool, Error> {
+    let value = vec![Buffer::from_slice(&entry.encode())];
+    match drive.objects.store(&entry::key(&entry.name), value, options).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.status() == Some(Status::NOT_NEWER) => Ok(false),
+        Err(error) => Err(Error::command(drive, error)),
+    }
 }
 
 #[cfg(test)]

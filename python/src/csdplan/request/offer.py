@@ -17,9 +17,10 @@ from csdplan.request import cold
 from csdplan.request.ask import SERVED, Ask, Work
 from csdplan.request.coding import protection
 from csdplan.request.cores import Cores
-from csdplan.request.front import carried_Bps, clients
+from csdplan.request.front import clients
 from csdplan.request.load import drive_s_per_byte
-from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
+from csdplan.request.network import network_parts
+from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, Request
 
 #: Bytes per second of one lane, by PCIe generation: rate times coding; of 6, bytes of its units.
 _LANE_BPS = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
@@ -157,7 +158,7 @@ def to_request(
     cpus, kinds = [*cpus, *servers], [*kinds, *disks]
     network: tuple[NetworkPart, ...] = ()
     if ask.has_clients or any(not kind.slots for kind in kinds):
-        network = _network(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
+        network = network_parts(offer.of("nic"), offer.of("switch"), catalogue, watts=needs_watts)
         fastest_Bps = max(part.link_Bps for part in network if part.ports)
         kinds = [
             kind if kind.slots else replace(kind, read_Bps=min(kind.read_Bps, fastest_Bps))
@@ -344,47 +345,6 @@ def _cold(
     servers = offer.complete(offer.of(cold.SERVER), *cold.SERVER_NEEDS, *server_W)
     cards_Bps = {one: _NETWORK_LANES * lane_Bps for one, lane_Bps in _LANE_BPS.items()}
     return cold.tier(ask, catalogue, drives, servers, cards_Bps)
-
-
-def _network(
-    cards: Sequence[Part], switches: Sequence[Part], catalogue: Catalogue, *, watts: bool
-) -> tuple[NetworkPart, ...]:
-    """Return cards, and the switches that carry at least one of them.
-
-    A card that is faster than every switch on offer is as fast as the fastest.
-    """
-    needed = ["link_Bps", *(["active_W"] if watts else [])]
-
-    def known(parts: Sequence[Part], *more: str) -> list[Part]:
-        return [
-            part
-            for part in parts
-            if catalogue.price_usd(part.name) is not None
-            and all(part.value(name) is not None for name in (*needed, *more))
-        ]
-
-    switches, cards = known(switches, "ports"), known(cards)
-    if not switches or not cards:
-        lacking = ", ".join(["link_Bps", "ports of a switch", "price", *needed[1:]])
-        raise ModelError("network", "no card or no switch", f"one of each with {lacking}")
-
-    def link_Bps(part: Part) -> float:
-        return part.value("link_Bps") or 0.0
-
-    fastest_Bps = max(link_Bps(part) for part in switches)
-    slowest_Bps = min(fastest_Bps, *(link_Bps(part) for part in cards))
-    carrying = [part for part in switches if link_Bps(part) >= slowest_Bps]
-    return tuple(
-        NetworkPart(
-            name=part.name,
-            price_usd=catalogue.price_usd(part.name) or 0.0,
-            link_Bps=carried_Bps(min(link_Bps(part), fastest_Bps)),
-            ports=int(part.value("ports") or 0),
-            active_W=part.value("active_W"),
-            rack_units=part.value("rack_units") or 0.0,
-        )
-        for part in (*cards, *carrying)
-    )
 
 
 def _demand(

@@ -57,7 +57,8 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             request.turn = deleted.inspect_err(|status| note_full(&core, *status))?;
             Ok(Done::Result(0))
         }
-        Command::ListFolder(asked) if request.sqe.nsid() == NSID_OBJECTS => {
+        Command::ListFolder(key) if request.sqe.nsid() == NSID_OBJECTS => {
+            let asked = folders::Request::parse(&request.sqe, key)?;
             request.check_buffer(u64::from(asked.size))?;
             let _held = request.link.acquire_answer(u64::from(asked.size)).await;
             let _reserved = request.link.reserve(u64::from(asked.size)).await;
