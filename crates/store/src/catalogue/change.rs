@@ -167,7 +167,7 @@ pub async fn write(
 ///
 /// # Errors
 /// [`NameError::Overtaken`] when another writer changed the name in the meantime; those of
-/// [`settle`] and [`write`].
+/// [`settle`] and [`write()`].
 pub async fn write_after(
     array: &Array,
     entry: &mut Entry,

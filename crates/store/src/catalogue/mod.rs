@@ -10,7 +10,8 @@
 //!
 //! Every change of a name (begun, sealed, removed) is an entry of a higher epoch, and a writer
 //! writes an entry only after it has won that epoch (`claim`). So of two writers at most one
-//! changes the version that both have read; the other one gets [`NameError::Overtaken`].
+//! changes the version that both have read; the other one gets
+//! [`NameError::Overtaken`](crate::error::NameError::Overtaken).
 //!
 //! The drives themselves refuse an entry whose epoch is not higher than that of their own (Store
 //! Newer), however late it comes. An acknowledgement counts only if its drive answered another
@@ -100,8 +101,9 @@ impl Found {
 /// ([`Array::damage_met`]).
 ///
 /// # Errors
-/// When fewer than a read quorum give a sound answer: [`NameError::Damaged`] if damaged copies are
-/// the reason, else the error of one of the others.
+/// When fewer than a read quorum give a sound answer:
+/// [`NameError::Damaged`](crate::error::NameError::Damaged) if damaged copies are the reason, else
+/// the error of one of the others.
 pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
     array.require(1)?;
     judge(array, key, name, look(array, key).await)
