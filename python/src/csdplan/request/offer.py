@@ -17,10 +17,10 @@ from csdplan.request import cold
 from csdplan.request.ask import SERVED, Ask, Work
 from csdplan.request.coding import protection
 from csdplan.request.cores import Cores
-from csdplan.request.front import clients
+from csdplan.request.front import carried_Bps, clients
 from csdplan.request.load import drive_s_per_byte
 from csdplan.request.network import network_parts
-from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, Request
+from csdplan.solve.purchase import BAY_LANES, Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 #: Bytes per second of one lane, by PCIe generation: rate times coding; of 6, bytes of its units.
 _LANE_BPS = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}

@@ -44,7 +44,8 @@ pub enum Child<'a> {
     Object(&'a [u8]),
     /// A folder, with the last component of its path, without the `/`.
     Folder(&'a str),
-    /// An object whose entry is longer than [`ENTRY_BYTES_MAX`], or cannot be read.
+    /// An object whose entry is longer than
+    /// [`ENTRY_BYTES_MAX`](super::ENTRY_BYTES_MAX), or cannot be read.
     Key,
 }
 
