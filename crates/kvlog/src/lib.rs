@@ -15,6 +15,7 @@
 
 mod capacity;
 mod change;
+mod changed_keys;
 pub mod check;
 pub mod checkpoint;
 mod clean;
@@ -291,6 +292,6 @@ impl Kv {
         most: usize,
     ) -> Result<Vec<Key>, Status> {
         assert!(shard < SHARDS as usize, "a shard's number");
-        self.shards.on_owner(shard, move |shard| shard.changed(kind, most)).await
+        self.shards.on_owner(shard, move |shard| changed_keys::changed(shard, kind, most)).await
     }
 }

@@ -8,17 +8,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::rc::Rc;
 
 use csd_nvme::kv::Key;
-use csd_nvme::status::Status;
-use csd_reactor::yield_now;
 
 use crate::record::EntryKey;
-use crate::shard::Shard;
-
-/// Keys of the index that a shard looks at in a step.
-const LOOKS_MAX: usize = 256;
 
 /// Keys of one namespace and length that begin with one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +25,7 @@ pub struct KeyKind {
 }
 
 impl KeyKind {
-    fn has(&self, key: &Key) -> bool {
+    pub(crate) fn has(&self, key: &Key) -> bool {
         let bytes = key.as_bytes();
         bytes.len() == self.length && bytes[0] == self.first
     }
@@ -42,13 +35,13 @@ impl KeyKind {
 #[derive(Debug)]
 pub(crate) struct Watched {
     kind: KeyKind,
-    changed: BTreeSet<Key>,
+    pub(crate) changed: BTreeSet<Key>,
     /// Bound of the keys that were there before and are not noted; `None` when all are.
-    from: Option<Bound<Key>>,
+    pub(crate) from: Option<Bound<Key>>,
 }
 
 impl Watched {
-    fn new(kind: KeyKind) -> Self {
+    pub(crate) fn new(kind: KeyKind) -> Self {
         Self { kind, changed: BTreeSet::new(), from: Some(Bound::Unbounded) }
     }
 
@@ -57,32 +50,5 @@ impl Watched {
         if *nsid == self.kind.nsid && self.kind.has(key) {
             self.changed.insert(*key);
         }
-    }
-}
-
-impl Shard {
-    /// Takes up to `most` keys of a kind that changed.
-    pub(crate) async fn changed(
-        self: Rc<Self>,
-        kind: KeyKind,
-        most: usize,
-    ) -> Result<Vec<Key>, Status> {
-        loop {
-            let from = {
-                let mut watched = self.watched.borrow_mut();
-                watched.get_or_insert_with(|| Watched::new(kind)).from
-            };
-            let Some(from) = from else { break };
-            let page = self.list_certain(kind.nsid, from, LOOKS_MAX, LOOKS_MAX).await?;
-            if let Some(watched) = &mut *self.watched.borrow_mut() {
-                watched.from = page.last.map(Bound::Excluded);
-                let keys = page.keys.into_iter().map(|(_, key)| key);
-                watched.changed.extend(keys.filter(|key| kind.has(key)));
-            }
-            yield_now().await;
-        }
-        let mut watched = self.watched.borrow_mut();
-        let changed = &mut watched.as_mut().expect("made above").changed;
-        Ok(std::iter::from_fn(|| changed.pop_first()).take(most).collect())
     }
 }

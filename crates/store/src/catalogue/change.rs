@@ -10,7 +10,8 @@ use csd_reactor::sleep;
 
 use super::claim::{Claimed, Claims, Standing};
 use super::on_all::on_all;
-use super::{Entry, Found, State, claim, entry, holders, judge, look, mend, read, store_entry};
+use super::put_back::put_back;
+use super::{Entry, Found, State, claim, entry, holders, judge, look, read, store_entry};
 use crate::array::{Array, DriveIndex, membership};
 use crate::error::{Error, NameError};
 use crate::steady::steadily;
@@ -94,7 +95,7 @@ async fn read_mended(array: &Array, key: &Key, name: &str) -> Result<Found, Erro
         for copy in &seen.0.damaged {
             if let Ok(drive) = array.drive(copy.drive) {
                 // What cannot be mended is still damaged below.
-                let _refused = mend::put_back(drive, key, &newest).await;
+                let _refused = put_back(drive, key, &newest).await;
             }
         }
         seen = look(array, key).await;

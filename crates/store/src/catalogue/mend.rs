@@ -4,13 +4,14 @@
 //! which is sound to its drive gives way to a later version only: its entry is written again under
 //! the next epoch. Invariant: only an entry that enough sound copies have is stored.
 
-use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
+use csd_nvme::kv::Key;
 use csd_reactor::random_bytes;
 
 use super::Found;
 use super::entry::{Entry, State};
+use super::put_back::{PutBack, put_back};
 use crate::array::{Array, Drive, DriveIndex};
-use crate::error::{DriveError, Error};
+use crate::error::Error;
 
 /// Most looks at a name that other writers change.
 const LOOKS: usize = 4;
@@ -44,33 +45,6 @@ pub async fn mend(array: &Array, key: &Key, found: &Found) -> Result<Vec<DriveIn
         found = again;
     }
     Ok(mended)
-}
-
-/// Outcome of [`put_back`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PutBack {
-    Stored,
-    /// The drive holds the entry or a later one.
-    Held,
-    /// The drive holds a damaged entry in a value that is sound to it, of the same version.
-    Refused,
-}
-
-/// Stores an entry unless the drive holds it or a later one.
-pub(super) async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<PutBack, Error> {
-    let is_damaged = match super::read_one(drive, key, &newest.name).await {
-        Ok(Some(held)) if held.epoch >= newest.epoch => return Ok(PutBack::Held),
-        Ok(_) => false,
-        Err(Error::Drive(DriveError::Corrupt { .. })) => true,
-        Err(error) => return Err(error),
-    };
-    // A later entry that is damaged by the time at which this one comes is not replaced.
-    let mends = if is_damaged { STORE_MENDS } else { 0 };
-    match super::store_entry(drive, newest, STORE_IF_NEWER | mends).await? {
-        true => Ok(PutBack::Stored),
-        false if is_damaged => Ok(PutBack::Refused),
-        false => Ok(PutBack::Held),
-    }
 }
 
 /// Writes an entry again under the next epoch, which the drive takes in place of a damaged one of

@@ -37,6 +37,7 @@ mod keys;
 mod mend;
 mod mend_claim;
 mod on_all;
+mod put_back;
 pub mod rebuild;
 pub mod shrink;
 

@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 
 use super::copy::set_aside;
 use super::grow::{Error, Names, PASSES, all_up, names, settle_claims};
-use super::mend::{PutBack, put_back, renew};
+use super::mend::renew;
+use super::put_back::{PutBack, put_back};
 use crate::array::{Array, DriveIndex, membership};
 
 /// Copies every name to all drives but the one with this index; returns the number of names.
