@@ -230,6 +230,6 @@ fn csv_text_is_not_taken_for_numbers() {
         array.csd(&["put", file, "x", "--type", element]).expect(2, &words);
     }
     assert_eq!(array.csd(&["ls", "--all"]).expect(0, &[]).text(), "no objects\n");
-    array.csd(&["put", "t.csv", "x", "--csv", "--type", "i32"]).expect(0, &[]);
+    array.csd(&["put", "t.csv", "x", "--csv", "--header", "yes", "--type", "i32"]).expect(0, &[]);
     assert_eq!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout, 1i32.to_le_bytes());
 }
