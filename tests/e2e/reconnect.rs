@@ -236,7 +236,8 @@ fn folders_and_lists_of_files_go_on_too() {
     proxied.csd(&format!("rm {}", names.join(" "))).expect(0, &[]);
     let lines = [("put -r data again", STORE), (&each, STORE), ("get -r again more", RETRIEVE)];
     for (line, command) in lines {
-        proxied.proxy.cut(command, &[15], Door::Held);
+        let at = if command == RETRIEVE { 3 } else { 15 };
+        proxied.proxy.cut(command, &[at], Door::Held);
         let running = proxied.array.spawn(&ProxiedArray::arguments(line), Stdio::null());
         wait_until(line, || proxied.proxy.cuts() == 1);
         proxied.array.kill(1);
