@@ -18,6 +18,9 @@ use crate::support::proxied::{EXECUTE, ProxiedArray, RETRIEVE, STORE};
 /// Memory Write.
 const MEMORY_WRITE: (u32, u8) = (4, 0x05);
 
+/// Delete of the objects' namespace.
+const DELETE: (u32, u8) = (3, 0x10);
+
 /// Ways to run, each with the drive's most frequent command.
 const WAYS: [(&str, (u32, u8)); 3] = [("drives", EXECUTE), ("host", RETRIEVE), ("split", EXECUTE)];
 
@@ -207,9 +210,34 @@ fn puts_and_gets_send_again_what_a_cut_connection_had_not_acknowledged() {
     proxied.csd("put x").expect(0, &[]);
     assert_eq!(proxied.proxy.cuts(), 2);
     proxied.proxy.cut(RETRIEVE, &[6, 9], Door::Open);
-    proxied.csd("get x back").expect(0, &[]);
+    proxied.csd("get x back --force").expect(0, &[]);
     assert_eq!(proxied.proxy.cuts(), 2);
     assert!(std::fs::read(proxied.array.path("back")).unwrap() == bytes);
+}
+
+/// From the first records, by which the votes are decided, to the last claim that is deleted.
+#[test]
+fn a_cut_at_each_command_costs_a_put_and_a_get_nothing_but_time() {
+    let proxied = ProxiedArray::new(Array::up(2, "1G"));
+    let (bytes, _) = small_i32(67, 100_000);
+    proxied.array.file("x", &bytes);
+    for commands in [RETRIEVE, STORE, DELETE] {
+        let mut at = 1;
+        loop {
+            proxied.proxy.cut(commands, &[at], Door::Open);
+            proxied.csd("put x").expect(0, &[]);
+            let is_past_the_last = proxied.proxy.cuts() == 0;
+            proxied.proxy.cut(commands, &[at], Door::Open);
+            proxied.csd("get x back --force").expect(0, &[]);
+            assert!(std::fs::read(proxied.array.path("back")).unwrap() == bytes);
+            proxied.array.csd(&["rm", "x"]).expect(0, &[]);
+            if is_past_the_last {
+                break;
+            }
+            at += 1;
+        }
+        assert!(at > 2, "{commands:?}: a put sends {} of them", at - 1);
+    }
 }
 
 /// Several objects in flight at once, while the connections are cut, and while the drive is killed

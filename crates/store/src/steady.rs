@@ -3,7 +3,7 @@
 use csd_reactor::{Instant, now};
 
 use crate::array::{Array, Error as ArrayError};
-use crate::error::Error;
+use crate::error::{Error, NameError};
 use crate::pauses::Pauses;
 
 /// Does `work`, and again over other connections if some were lost, for as long as an answer of a
@@ -30,7 +30,10 @@ pub(crate) async fn steadily<T>(
     }
 }
 
-/// Returns true if connections that are gone may be the reason.
+/// Returns true if connections that are gone may be the reason. A drive that did not answer looks
+/// as one that alone can tell how far a writer came; the writer may be this one.
 fn is_lost(error: &Error) -> bool {
-    error.is_lost() || matches!(error, Error::Array(ArrayError::TooFew { .. }))
+    let is_too_few = matches!(error, Error::Array(ArrayError::TooFew { .. }));
+    let is_undecided = matches!(error, Error::Name(NameError::Undecided { .. }));
+    error.is_lost() || is_too_few || is_undecided
 }

@@ -5,7 +5,7 @@ use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options};
 use super::{BLOCK_NSID, COMPUTE_NSID, DriveIndex, OBJECTS_NSID};
 
 /// Attempts to connect to a drive that ends the connection.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// A drive that is up.
 #[derive(Clone)]

@@ -9,8 +9,11 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use csd_initiator::Error;
 use csd_reactor::{Class, spawn};
 
+use super::drive::ATTEMPTS;
+use super::redial::Redial;
 use super::{Array, Drive, DriveIndex, DriveSlot, membership, vote};
 
 /// Connections and votes; see the module's text.
@@ -38,21 +41,51 @@ impl Generation {
         Self { is_new: self.is_new, silenced: self.silenced.clone(), ..Self::new(slots) }
     }
 
-    /// Asks the drives which of them vote.
-    pub(super) async fn decide_votes(&mut self, array: [u8; 16]) {
+    /// Asks the drives which of them vote. Connections that are lost meanwhile are made again.
+    pub(super) async fn decide_votes(&mut self, array: [u8; 16], redial: &Rc<Redial>) {
+        for _ in 1..ATTEMPTS {
+            let lost = self.look(array).await;
+            if lost.is_empty() {
+                return;
+            }
+            self.connect(lost, redial).await;
+        }
+        self.look(array).await;
+    }
+
+    /// Does the same once. Returns the drives whose connections were lost.
+    async fn look(&mut self, array: [u8; 16]) -> Vec<DriveIndex> {
         let up: Vec<Rc<Drive>> =
             self.slots.iter().filter_map(|slot| slot.link.as_ref().ok()).cloned().collect();
-        let mut seen = vec![None; self.slots.len()];
-        for (index, look) in membership::look_at(&up).await {
+        let (mut seen, mut lost) = (vec![None; self.slots.len()], Vec::new());
+        for (drive, (index, look)) in up.iter().zip(membership::look_at(&up).await) {
             match look {
                 Ok(found) => seen[index] = Some(found),
-                Err(error) => self.slots[index].link = Err(error.to_string()),
+                Err(error) => {
+                    if let Some(Error::Lost { .. }) = drive.controller.closed() {
+                        lost.push(index);
+                    }
+                    self.slots[index].link = Err(error.to_string());
+                }
             }
         }
         let size = self.slots.iter().filter(|slot| !slot.is_vacant).count();
         let verdict = vote::decide_votes(&seen, size, array);
         self.is_new = verdict.is_new;
         self.slots.iter_mut().zip(verdict.votes).for_each(|(slot, vote)| slot.vote = vote);
+        lost
+    }
+
+    /// Connects to drives once more.
+    async fn connect(&mut self, lost: Vec<DriveIndex>, redial: &Rc<Redial>) {
+        let dial = |index: DriveIndex| {
+            let redial = Rc::clone(redial);
+            (index, spawn(Class::Foreground, async move { redial.connect_soon(index).await }))
+        };
+        let dialing: Vec<_> = lost.into_iter().map(dial).collect();
+        for (index, connected) in dialing {
+            self.slots[index].link = connected.await;
+        }
     }
 }
 
@@ -94,18 +127,10 @@ impl Array {
         if lost.is_empty() {
             return;
         }
-        let dial = |index: DriveIndex| {
-            let redial = self.redial();
-            (index, spawn(Class::Foreground, async move { redial.connect_soon(index).await }))
-        };
-        let dialing: Vec<_> = lost.into_iter().map(dial).collect();
-        let mut slots = self.slots().to_vec();
-        for (index, connected) in dialing {
-            slots[index].link = connected.await;
-        }
-        let mut next = Generation::new(slots);
+        let mut next = Generation::new(self.slots().to_vec());
+        next.connect(lost, &self.redial).await;
         if self.guards.slots {
-            next.decide_votes(self.uuid).await;
+            next.decide_votes(self.uuid, &self.redial).await;
         }
         assert!(self.now().next.set(Rc::new(next)).is_ok(), "one task at a time gets here");
     }

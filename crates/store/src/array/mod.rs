@@ -97,7 +97,7 @@ impl Array {
     pub async fn connect_with(plan: &Plan, options: &Options, guards: Guards) -> Self {
         let mut first = connect_all(plan, options).await;
         if guards.slots {
-            first.decide_votes(plan.uuid).await;
+            first.decide_votes(plan.uuid, &Redial::new(plan, options)).await;
         }
         Self { guards, ..Self::new(plan, options, first) }
     }
