@@ -65,7 +65,7 @@ impl NativeArray {
         path: &str,
     ) -> PyResult<(Vec<NativeObject>, Vec<String>, usize)> {
         let found = detached(py, || self.objects.children(path))?.map_err(fail)?;
-        let objects = found.objects.into_iter().map(|entry| NativeObject { entry });
+        let objects = found.objects.into_values().map(|entry| NativeObject { entry });
         Ok((objects.collect(), found.folders.into_iter().collect(), found.damaged))
     }
 

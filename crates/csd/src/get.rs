@@ -40,7 +40,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     if let Some(piece) = options.piece {
         return get_piece((&name, piece), (&file, target, sink), context);
     }
-    // A reader of a pipe is told by the end of this process.
+    // When a pipe is written, the signal ends this process, and the reader sees the pipe end.
     let watch = Watch::begin(target.is_new())?;
     let sink = watch.writer(sink);
     let (raw, partial) = (options.raw, options.partial);

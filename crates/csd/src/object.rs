@@ -43,7 +43,7 @@ fn put_file(
     options: &cli::Put,
     context: &Context,
 ) -> Result<Report, Failure> {
-    // A reader that waits for its writer would never look at the signal.
+    // A read of a pipe may wait for its writer for ever, and would never look at the signal.
     let is_plain = !options.arrange.graph && fs::metadata(file).is_ok_and(|file| file.is_file());
     let watch = Watch::begin(is_plain)?;
     let mut input = open_as(file, options, options.element, |reader| watch.reader(reader))?;

@@ -26,7 +26,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::target::{Target, cannot_write};
-use crate::units::{counted, hex, size};
+use crate::units::hex;
 
 /// Writes objects to a tar.
 pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Failure> {
@@ -62,9 +62,7 @@ pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Fail
     target.finish()?;
     warnings.sort();
     warnings.dedup();
-    let bytes = entries.iter().map(|entry| entry.bytes).sum();
-    let text =
-        format!("{}: {}, {}\n", options.file, counted(entries.len() as u64, "object"), size(bytes));
+    let text = format!("{}: {}\n", options.file, listing::amount(&entries));
     let text = if to_stdout { String::new() } else { text };
     let objects: Vec<_> = entries.iter().map(describe).collect();
     let result = json!({ "file": options.file, "objects": objects });

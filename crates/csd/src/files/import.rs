@@ -18,6 +18,7 @@ use serde_json::json;
 use super::about::{self, About};
 use super::checked::Checked;
 use super::download::off_core;
+use super::listing::amount;
 use super::tar_reader::{Kind, Member, TarReader};
 use crate::cli::files::Import;
 use crate::context::Context;
@@ -28,7 +29,6 @@ use crate::put_input::{as_bytes, is_npy};
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::tally::Tally;
-use crate::units::{counted, size};
 
 /// Bytes in which the header of a `.npy` file is looked for.
 const FRONT_BYTES: u64 = 64 << 10;
@@ -93,8 +93,7 @@ pub(crate) fn import(options: Import, context: &Context) -> Result<Report, Failu
         Ok((entries, tally))
     })?;
     drop(bar);
-    let bytes = entries.iter().map(|entry: &Entry| entry.bytes).sum();
-    let text = format!("{file}: {}, {}\n", counted(entries.len() as u64, "object"), size(bytes));
+    let text = format!("{file}: {}\n", amount(&entries));
     tally.finish(text, json!({ "objects": entries.iter().map(describe).collect::<Vec<_>>() }))
 }
 

@@ -5,6 +5,7 @@ use csd_store::catalogue::Entry;
 use csd_store::object;
 
 use crate::report::Failure;
+use crate::units::{counted, size};
 
 /// Returns the objects whose names begin with `prefix`, by name.
 ///
@@ -20,6 +21,12 @@ pub(crate) fn nothing(prefix: &str) -> String {
         "" => "no objects\n".to_owned(),
         prefix => format!("no objects whose names begin with {prefix:?}\n"),
     }
+}
+
+/// Returns the number of objects and their size in words.
+pub(crate) fn amount(entries: &[Entry]) -> String {
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    format!("{}, {}", counted(entries.len() as u64, "object"), size(bytes))
 }
 
 /// Returns a prefix that ends in `/`; the empty one stands for all names.

@@ -63,6 +63,7 @@ async fn sealed(array: &Array, prefix: &str) -> Result<Vec<Row>, Failure> {
 /// Returns the same, and puts that are running or were interrupted: no drive lists those by name.
 async fn with_staged(array: &Array, prefix: &str) -> Result<Vec<Row>, Failure> {
     let mut listed = object::list(array).await?;
+    listed.staged.retain(|entry| entry.name.starts_with(prefix));
     for entry in &mut listed.staged {
         // Its size is not known before its end.
         entry.bytes = object::space_taken(array, entry).await?;

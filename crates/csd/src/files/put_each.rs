@@ -21,10 +21,10 @@ use crate::tally::Tally;
 /// Stores files.
 pub(crate) fn put_each(options: cli::Put, context: &Context) -> Result<Report, Failure> {
     let interrupt = Interrupt::watch()?;
-    let bytes = options.words.iter().filter_map(|file| fs::metadata(file).ok());
-    let bar = Bar::new(context, "put", Some(bytes.map(|file| file.len()).sum()));
+    let bar = Bar::new(context, "put", None);
     let mut tally = Tally::over(context, &bar);
     let files = named(&options.words, &mut tally);
+    bar.total().set(files.iter().map(|file| file.bytes).sum());
     let (asked, progress) = (Arc::clone(&interrupt.asked), bar.progress.clone());
     let align = options.arrange.align.clone();
     let (entries, tally) = context.with_array_to_write(async move |array: &Array| {

@@ -11,7 +11,7 @@ use csd_store::in_flight::in_flight;
 use csd_store::object;
 use serde_json::json;
 
-use super::listing::{as_folder, under};
+use super::listing::{amount, as_folder, under};
 use crate::cli;
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -19,7 +19,6 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
 use crate::tally::Tally;
-use crate::units::{counted, size};
 
 /// Removes the objects of folders.
 pub(crate) fn remove_folder(options: &cli::Rm, context: &Context) -> Result<Report, Failure> {
@@ -40,13 +39,7 @@ pub(crate) fn remove_folder(options: &cli::Rm, context: &Context) -> Result<Repo
         Ok((entries, array.down()))
     })?;
     if !options.yes {
-        let bytes = entries.iter().map(|entry| entry.bytes).sum();
-        let what = format!(
-            "{}, {}, below {}",
-            counted(entries.len() as u64, "object"),
-            size(bytes),
-            of(&prefixes)
-        );
+        let what = format!("{}, below {}", amount(&entries), of(&prefixes));
         let question = format!("remove {what}?");
         confirm(&question, &format!("this removes {what}"), "nothing was removed")?;
     }
@@ -76,12 +69,7 @@ pub(crate) fn remove_folder(options: &cli::Rm, context: &Context) -> Result<Repo
     })?;
     drop(bar);
     let bytes: u64 = removed.iter().map(|entry| entry.bytes).sum();
-    let text = format!(
-        "{}: {}, {}, removed\n",
-        of(&prefixes),
-        counted(removed.len() as u64, "object"),
-        size(bytes)
-    );
+    let text = format!("{}: {}, removed\n", of(&prefixes), amount(&removed));
     let names: Vec<String> = removed.into_iter().map(|entry| entry.name).collect();
     tally.finish(text, json!({ "removed": names, "bytes": bytes }))
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use csd_nvme::kv::Key;
-use csd_nvme::vendor::folders::{BEGINNING_BYTES, key, order, split, split_name};
+use csd_nvme::vendor::folders::{BEGINNING_BYTES, beginning, key, order, split, split_name};
 
 /// Place of a child among the others: its order, then its key.
 type Place = (u64, Key);
@@ -55,7 +55,7 @@ impl FolderIndex {
     }
 
     /// Returns the keys whose entries cannot be read, in their order.
-    pub(super) fn unreadable(&self) -> impl Iterator<Item = &Key> {
+    pub(super) fn unreadable(&self) -> impl ExactSizeIterator<Item = &Key> {
         self.unreadable.iter().map(|(_, key)| key)
     }
 
@@ -76,21 +76,22 @@ impl FolderIndex {
 
     fn insert(&mut self, of: Key, name: &str) {
         let (mut path, last) = split_name(name);
+        let mut folder_key = key(path);
         let mut child = (of, (Held::Object, beginning(last)));
-        self.objects.insert(of, key(path));
+        self.objects.insert(of, folder_key);
         loop {
-            let (above, component) = split(path);
-            let is_topmost = path.is_empty();
-            let folder = self.folders.entry(key(path)).or_default();
+            let folder = self.folders.entry(folder_key).or_default();
             let is_new = folder.children.is_empty();
-            folder.above = (!is_topmost).then(|| key(above));
             folder.children.insert((order(&child.0), child.0), child.1);
-            if !is_new || is_topmost {
+            if !is_new || path.is_empty() {
                 return;
             }
+            let (above, component) = split(path);
+            let above_key = key(above);
+            folder.above = Some(above_key);
             let held = Held::Folder(component.strip_suffix('/').unwrap_or(component).into());
-            child = (key(path), (held, beginning(component)));
-            path = above;
+            child = (folder_key, (held, beginning(component)));
+            (path, folder_key) = (above, above_key);
         }
     }
 
@@ -133,14 +134,6 @@ impl FolderIndex {
         }
         page
     }
-}
-
-/// Returns the first bytes of a component, then zeros.
-fn beginning(component: &str) -> [u8; BEGINNING_BYTES] {
-    let mut bytes = [0; BEGINNING_BYTES];
-    let length = component.len().min(BEGINNING_BYTES);
-    bytes[..length].copy_from_slice(&component.as_bytes()[..length]);
-    bytes
 }
 
 #[cfg(test)]

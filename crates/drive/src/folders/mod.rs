@@ -148,28 +148,28 @@ impl Folders {
                         }
                     };
                     if !fits {
-                        return answer.finish(true, None, self.unreadable_count());
+                        return answer.finish(None, self.unreadable_count());
                     }
                 }
                 yield_now().await;
             }
             from = page.next;
         }
-        answer.finish(false, None, self.unreadable_count())
+        answer.finish(None, self.unreadable_count())
     }
 
     /// Returns the keys whose entries cannot be read.
     fn unreadable(&self, request: &Request, mut answer: Answer) -> Result<Vec<u8>, Status> {
         for key in self.index.borrow().unreadable() {
             if folders::order(key) >= request.from && !answer.push(key, Child::Key) {
-                return answer.finish(true, None, self.unreadable_count());
+                break;
             }
         }
-        answer.finish(false, None, self.unreadable_count())
+        answer.finish(None, self.unreadable_count())
     }
 
     fn unreadable_count(&self) -> u64 {
-        self.index.borrow().unreadable().count() as u64
+        self.index.borrow().unreadable().len() as u64
     }
 }
 

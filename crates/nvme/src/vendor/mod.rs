@@ -3,9 +3,8 @@
 //!
 //! Four opcodes are vendor specific: Store Newer of the Key Value command set, List Folder of the
 //! objects' namespace, and the two of the tunnel, which a drive with a tunnel takes in its compute
-//! namespace. The drives refuse all other
-//! admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has the same
-//! table, and a test compares the two.
+//! namespace. The drives refuse all other admin commands C0h to FFh and I/O commands 80h to FFh.
+//! `docs/internals/commands.md` has the same table, and a test compares the two.
 //!
 //! Modules, each with the byte layouts of one of our formats:
 //! - [`execute`]: the payload of Execute Program

@@ -95,7 +95,6 @@ async fn ask(drive: &Drive, mut request: Request, few: bool) -> Result<Option<To
             Err(error) => return Err(Error::command(drive, error)),
         };
         let answered = Answered::parse(&data).ok_or_else(|| malformed(drive))?;
-        let is_last = answered.next.is_none();
         for (key, child) in answered.children {
             match (request.folder, child) {
                 (None, _) => drop(told.unreadable.insert(key)),
@@ -116,7 +115,6 @@ async fn ask(drive: &Drive, mut request: Request, few: bool) -> Result<Option<To
             None => {}
         }
         if request.folder.is_none() || answered.unreadable == 0 {
-            told.has_more |= !is_last;
             return Ok(Some(told));
         }
         request = Request::unreadable(ANSWER_BYTES);

@@ -82,9 +82,7 @@ async fn under(array: &Array, prefix: &str) -> Result<(Vec<Entry>, usize), Error
         return Err(error);
     }
     if cannot {
-        let Listed { mut sealed, damaged, .. } = list(array).await?;
-        sealed.retain(|entry| entry.name.starts_with(prefix));
-        return Ok((sealed, damaged));
+        return by_keys(array, prefix).await;
     }
     for entry in read_unreadable(array, unreadable, &mut damaged).await? {
         if entry.name.starts_with(prefix) {
@@ -92,6 +90,13 @@ async fn under(array: &Array, prefix: &str) -> Result<(Vec<Entry>, usize), Error
         }
     }
     Ok((entries.into_values().collect(), damaged))
+}
+
+/// Does the same from all entries, for drives that cannot answer.
+async fn by_keys(array: &Array, prefix: &str) -> Result<(Vec<Entry>, usize), Error> {
+    let Listed { mut sealed, damaged, .. } = list(array).await?;
+    sealed.retain(|entry| entry.name.starts_with(prefix));
+    Ok((sealed, damaged))
 }
 
 /// Reads the names that a drive could not read: another one may.
@@ -108,8 +113,8 @@ async fn read_unreadable(
 /// Objects and folders in a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Children {
-    /// Sealed objects by name.
-    pub objects: Vec<Entry>,
+    /// Sealed objects, by name.
+    pub objects: BTreeMap<String, Entry>,
     /// Paths of folders, which end in `/`.
     pub folders: BTreeSet<String>,
     /// Number of names of which too few copies are sound.
@@ -117,13 +122,14 @@ pub struct Children {
 }
 
 impl Children {
-    /// Adds an object somewhere below the folder `path`.
-    fn add(&mut self, path: &str, entry: Entry) {
-        let Some(rest) = entry.name.strip_prefix(path) else { return };
-        match rest.find('/') {
-            Some(at) => drop(self.folders.insert(entry.name[..=path.len() + at].to_owned())),
-            None if self.objects.iter().any(|object| object.name == entry.name) => {}
-            None => self.objects.push(entry),
+    /// Adds objects somewhere below the folder `path`.
+    fn add(&mut self, path: &str, entries: Vec<Entry>) {
+        for entry in entries {
+            let Some(rest) = entry.name.strip_prefix(path) else { continue };
+            match rest.find('/') {
+                Some(at) => drop(self.folders.insert(entry.name[..=path.len() + at].to_owned())),
+                None => drop(self.objects.insert(entry.name.clone(), entry)),
+            }
         }
     }
 }
@@ -133,22 +139,24 @@ impl Children {
 /// # Errors
 /// As [`list_under`].
 pub async fn children(array: &Array, path: &str) -> Result<Children, Error> {
-    let mut children = steadily(array, async || children_of(array, path).await).await?;
-    children.objects.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(children)
+    steadily(array, async || children_of(array, path).await).await
 }
 
 async fn children_of(array: &Array, path: &str) -> Result<Children, Error> {
-    let Some(below) = catalogue::below(array, path, "", false).await? else {
-        let Listed { sealed, damaged, .. } = list(array).await?;
-        let mut children = Children { damaged, ..Children::default() };
-        sealed.into_iter().for_each(|entry| children.add(path, entry));
-        return Ok(children);
-    };
-    let Below { objects, folders, unreadable, mut damaged, .. } = below;
-    let others = read_unreadable(array, unreadable, &mut damaged).await?;
-    let mut children = Children { objects, folders, damaged };
-    others.into_iter().for_each(|entry| children.add(path, entry));
+    let mut children = Children::default();
+    match catalogue::below(array, path, "", false).await? {
+        Some(Below { objects, folders, unreadable, damaged, .. }) => {
+            (children.folders, children.damaged) = (folders, damaged);
+            children.add(path, objects);
+            let others = read_unreadable(array, unreadable, &mut children.damaged).await?;
+            children.add(path, others);
+        }
+        None => {
+            let (entries, damaged) = by_keys(array, path).await?;
+            children.damaged = damaged;
+            children.add(path, entries);
+        }
+    }
     Ok(children)
 }
 
@@ -162,7 +170,7 @@ pub async fn is_folder(array: &Array, path: &str) -> Result<bool, Error> {
 
 async fn has_object(array: &Array, path: &str) -> Result<bool, Error> {
     let Some(few) = catalogue::below(array, path, "", true).await? else {
-        return Ok(!under(array, path).await?.0.is_empty());
+        return Ok(!by_keys(array, path).await?.0.is_empty());
     };
     if !few.objects.is_empty() {
         return Ok(true);

@@ -45,12 +45,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
         }
         Command::Retrieve { key, size } => retrieve(request, (nsid, key), size).await,
         Command::List { from, size } => {
-            request.check_buffer(u64::from(size))?;
-            let _held = request.link.acquire_answer(u64::from(size)).await;
-            let _reserved = request.link.reserve(u64::from(size)).await;
-            let data = core.kv.list(nsid, from, size).await?;
-            request.send(&data, true).await;
-            Ok(Done::Data(0))
+            send_list(request, size, core.kv.list(nsid, from, size)).await
         }
         Command::Delete(key) => {
             let deleted = core.kv.delete_in_turn(nsid, key).await;
@@ -59,12 +54,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
         }
         Command::ListFolder(key) if request.sqe.nsid() == NSID_OBJECTS => {
             let asked = folders::Request::parse(&request.sqe, key)?;
-            request.check_buffer(u64::from(asked.size))?;
-            let _held = request.link.acquire_answer(u64::from(asked.size)).await;
-            let _reserved = request.link.reserve(u64::from(asked.size)).await;
-            let data = folders::list(asked).await?;
-            request.send(&data, true).await;
-            Ok(Done::Data(0))
+            send_list(request, asked.size, folders::list(asked)).await
         }
         Command::ListFolder(_) => Err(Status::INVALID_OPCODE),
         Command::Exist(key) => match core.kv.exist(nsid, key).await? {
@@ -72,6 +62,19 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             false => Err(Status::KEY_DOES_NOT_EXIST),
         },
     }
+}
+
+/// Sends a list of at most `size` bytes. Its memory is held before it is made.
+async fn send_list(
+    request: &Request,
+    size: u32,
+    list: impl Future<Output = Result<Vec<u8>, Status>>,
+) -> Result<Done, Status> {
+    request.check_buffer(u64::from(size))?;
+    let _held = request.link.acquire_answer(u64::from(size)).await;
+    let _reserved = request.link.reserve(u64::from(size)).await;
+    request.send(&list.await?, true).await;
+    Ok(Done::Data(0))
 }
 
 /// Logs that a full drive does not clean: the command has cleaned by itself, as far as it helped.

@@ -55,10 +55,12 @@ pub struct Answer {
     data: Vec<u8>,
     size: usize,
     count: u32,
-    next: Option<u64>,
-    /// Length of the data and number of children before those of the last order.
+    /// The last order, and length of the data and number of children before those of this order.
     group: (Option<u64>, usize, u32),
+    /// The order before the last one.
     before: Option<u64>,
+    /// True once a child did not fit.
+    is_full: bool,
 }
 
 impl Answer {
@@ -73,7 +75,7 @@ impl Answer {
         }
         let data = vec![0; FolderHead::SIZE];
         let group = (None, data.len(), 0);
-        Ok(Self { data, size, count: 0, next: None, group, before: None })
+        Ok(Self { data, size, count: 0, group, before: None, is_full: false })
     }
 
     /// Adds a child, in ascending [`order`]. Returns false when it does not fit any more: then the
@@ -91,7 +93,7 @@ impl Answer {
         };
         let end = self.data.len() + ChildHead::SIZE + bytes.len().next_multiple_of(4);
         if end > self.size {
-            (self.count, self.next) = (self.group.2, self.before);
+            (self.count, self.is_full) = (self.group.2, true);
             self.data.truncate(self.group.1);
             return false;
         }
@@ -110,13 +112,11 @@ impl Answer {
     ///
     /// # Errors
     /// [`Status::INVALID_FIELD`] if there is more, and not one order fits.
-    pub fn finish(
-        mut self,
-        is_full: bool,
-        last: Option<u64>,
-        unreadable: u64,
-    ) -> Result<Vec<u8>, Status> {
-        let next = if is_full { Some(self.next.ok_or(Status::INVALID_FIELD)?) } else { last };
+    pub fn finish(mut self, last: Option<u64>, unreadable: u64) -> Result<Vec<u8>, Status> {
+        let next = match self.is_full {
+            true => Some(self.before.ok_or(Status::INVALID_FIELD)?),
+            false => last,
+        };
         let mut head = FolderHead::zeroed();
         head.set_version(VERSION).set_count(self.count).set_unreadable(unreadable);
         head.set_flags(if next.is_some() { MORE } else { 0 }).set_next(next.unwrap_or(0));
@@ -182,7 +182,7 @@ mod tests {
         assert!(answer.push(&key_of(1, 0), Child::Object(b"entry")));
         assert!(answer.push(&key_of(2, 0), Child::Folder("folder")));
         assert!(answer.push(&key_of(3, 0), Child::Key));
-        let data = answer.finish(false, Some(9), 4).unwrap();
+        let data = answer.finish(Some(9), 4).unwrap();
         let answered = Answered::parse(&data).unwrap();
         let children = [
             (key_of(1, 0), Child::Object(&b"entry"[..])),
@@ -206,13 +206,13 @@ mod tests {
             assert!(answer.push(&key_of(order, last), Child::Key));
         }
         assert!(!answer.push(&key_of(2, 2), Child::Key));
-        let data = answer.finish(true, None, 0).unwrap();
+        let data = answer.finish(None, 0).unwrap();
         let answered = Answered::parse(&data).unwrap();
         assert_eq!(answered.children, [(key_of(1, 0), Child::Key)]);
         assert_eq!(answered.next, Some(1));
         // One order alone does not fit: there is no cursor before it.
         let mut answer = Answer::new(u32::try_from(FolderHead::SIZE).unwrap()).unwrap();
         assert!(!answer.push(&key_of(1, 0), Child::Key));
-        assert_eq!(answer.finish(true, None, 0), Err(Status::INVALID_FIELD));
+        assert_eq!(answer.finish(None, 0), Err(Status::INVALID_FIELD));
     }
 }

@@ -74,13 +74,22 @@ pub fn order(key: &Key) -> u64 {
 #[must_use]
 pub fn split(path: &str) -> (&str, &str) {
     let inner = path.strip_suffix('/').unwrap_or(path);
-    path.split_at(inner.rfind('/').map_or(0, |at| at + 1))
+    path.split_at(split_name(inner).0.len())
 }
 
 /// Cuts an object's name into its folder and the rest, which may be empty.
 #[must_use]
 pub fn split_name(name: &str) -> (&str, &str) {
     name.split_at(name.rfind('/').map_or(0, |at| at + 1))
+}
+
+/// Returns the first bytes of a text, then zeros.
+#[must_use]
+pub fn beginning(text: &str) -> [u8; BEGINNING_BYTES] {
+    let mut bytes = [0; BEGINNING_BYTES];
+    let length = text.len().min(BEGINNING_BYTES);
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    bytes
 }
 
 /// Returns what stands in the place of the name in bytes that may be no valid entry; the caller
@@ -125,11 +134,8 @@ impl Request {
     /// Returns a request for the children of a folder, from the first on, whose names go on with
     /// these bytes. Only the first eight count.
     #[must_use]
-    pub fn new(path: &str, beginning: &str, size: u32) -> Self {
-        let mut bytes = [0; BEGINNING_BYTES];
-        let first = &beginning.as_bytes()[..beginning.len().min(BEGINNING_BYTES)];
-        bytes[..first.len()].copy_from_slice(first);
-        Self { folder: Some(key(path)), beginning: bytes, from: 0, size }
+    pub fn new(path: &str, begins: &str, size: u32) -> Self {
+        Self { folder: Some(key(path)), beginning: beginning(begins), from: 0, size }
     }
 
     /// Returns a request for the keys whose entries cannot be read.

@@ -1,5 +1,7 @@
 //! The pieces of an encoded entry: codes, extents, parts, and a cursor for parsing.
 
+use csd_nvme::vendor::folders::STATE_SEALED;
+
 use super::{Extents, Malformed, State};
 use crate::array::DriveIndex;
 use crate::layout::{Kind, Part, Parts};
@@ -29,7 +31,7 @@ pub(super) fn kind_of(layout: u8) -> Result<Option<Kind>, Malformed> {
 pub(super) fn state_code(state: State) -> u8 {
     match state {
         State::Staged => 1,
-        State::Sealed => 2,
+        State::Sealed => STATE_SEALED,
         State::Deleted => 3,
     }
 }
@@ -37,7 +39,7 @@ pub(super) fn state_code(state: State) -> u8 {
 pub(super) fn state_of(code: u8) -> Result<State, Malformed> {
     match code {
         1 => Ok(State::Staged),
-        2 => Ok(State::Sealed),
+        STATE_SEALED => Ok(State::Sealed),
         3 => Ok(State::Deleted),
         _ => Err(Malformed("unknown state")),
     }
