@@ -34,7 +34,7 @@ test-rust:  ## Rust tests: units, transport, simulation, stock client, end to en
 	cargo test --locked --workspace --no-fail-fast
 
 test-python: $(TEST_READY)  ## planner tests; those in a browser need Chromium (make browser)
-	cd python && ../$(BIN)/python -m pytest -q -rs
+	cd python && ../$(BIN)/python -m pytest -q -rs -n auto --maxprocesses 8 --dist worksteal
 
 # With the program that the Rust tests have built.
 test-documents: $(TEST_READY)  ## every command of the read-me and the guide, as it is written there
