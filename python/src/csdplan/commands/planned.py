@@ -124,7 +124,10 @@ def plan(
         str | float | None, Option("Rack units at most, such as 20U.", metavar="HEIGHT")
     ] = None,
     kwh: KwhOption = None,
-    hosts_max: Annotated[int | None, Option("Hosts at most. Default: 64.", min=1, max=4096)] = None,
+    hosts_max: Annotated[
+        int | None,
+        Option("Hosts at most, and boxes at most one per slot. Default: 64.", min=1, max=4096),
+    ] = None,
     overlap: Annotated[
         str | None, Option("pipelined (default) or serial: how hosts work.", parse=overlap_name)
     ] = None,
