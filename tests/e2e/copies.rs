@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::support::data::{npy, small_i32};
-use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::harness::{Array, finish};
 use crate::support::json_page::documented;
 use rustix::process::Signal;
 
@@ -106,11 +106,8 @@ fn a_move_that_is_interrupted_loses_nothing() {
     array.file("x.bin", &bytes);
     array.csd(&["put", "x.bin", "old", "--chunk", "64K"]).expect(0, &[]);
     let mut running = array.spawn(&["mv", "old", "new"], Stdio::null());
-    wait_until("the move has begun", || {
-        running.child.try_wait().unwrap().is_some()
-            || array.csd(&["ls", "--all"]).text().contains("new")
-    });
-    signal(running.child.id(), Signal::TERM);
+    let begun = || array.csd(&["ls", "--all"]).text().contains("new");
+    running.signal_once(begun, Signal::TERM);
     let done = finish(running);
     let listed = array.csd(&["ls", "--all"]).expect(0, &[]).text();
     let name = match done.code {

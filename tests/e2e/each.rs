@@ -106,8 +106,7 @@ fn an_interrupted_put_or_get_of_one_object_leaves_nothing() {
     array.file("big", &bytes(1, 256 << 20));
     let staged = || array.csd(&["ls", "--all"]).text().contains("staged");
     let mut put = array.spawn(&["put", "big"], Stdio::null());
-    wait_until("it has begun", || put.child.try_wait().unwrap().is_some() || staged());
-    signal(put.child.id(), Signal::INT);
+    put.signal_once(staged, Signal::INT);
     let done = finish(put);
     // The signal may have come too late.
     if done.code != 0 {
@@ -120,8 +119,7 @@ fn an_interrupted_put_or_get_of_one_object_leaves_nothing() {
         names.filter(|name| name.as_ref().unwrap().path().extension() == Some("part".as_ref()))
     };
     let mut get = array.spawn(&["get", "big", "back"], Stdio::null());
-    wait_until("it has begun", || get.child.try_wait().unwrap().is_some() || parts().count() > 0);
-    signal(get.child.id(), Signal::INT);
+    get.signal_once(|| parts().count() > 0, Signal::INT);
     let done = finish(get);
     if done.code != 0 {
         done.expect(1, &["interrupted: back was not written"]);

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::data::{bytes, npy};
-use crate::support::harness::{Array, Running, finish, signal, wait_until};
+use crate::support::harness::{Array, Running, finish};
 
 /// Returns the files below a folder, by path.
 fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -134,10 +134,9 @@ fn nothing_is_overwritten_without_force() {
     array.csd(&["put", "data/a", "x", "--force"]).expect(2, &["--recursive"]);
 }
 
-/// Waits until the command has ended or `begun`, and asks it to end.
-fn interrupt(mut running: Running, mut begun: impl FnMut() -> bool) -> (i32, Value) {
-    wait_until("it has begun", || running.child.try_wait().unwrap().is_some() || begun());
-    signal(running.child.id(), Signal::TERM);
+/// Asks the command to end once it has begun.
+fn interrupt(mut running: Running, begun: impl FnMut() -> bool) -> (i32, Value) {
+    running.signal_once(begun, Signal::TERM);
     let done = finish(running);
     (done.code, done.json())
 }

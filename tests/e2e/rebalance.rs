@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::data::bytes;
 use crate::support::direct::on_objects;
-use crate::support::harness::{Array, finish, signal, wait_until};
+use crate::support::harness::{Array, finish, wait_until};
 use crate::support::json_page::documented;
 use crate::support::kernel_runs::{RUNS, answer, put_all_layouts};
 use crate::support::page_lists::all_lists;
@@ -216,19 +216,12 @@ fn a_rebalance_that_is_killed_leaves_the_old_or_the_new_object_and_is_run_again(
             let rate = if event == 2 { "1G" } else { "40K" };
             let rebalance = ["array", "rebalance", name, "--rate", rate];
             let mut running = array.spawn(&rebalance, Stdio::null());
-            wait_until("the event", || {
-                let has_ended = running.child.try_wait().unwrap().is_some();
-                let now = stat(&array, name);
-                has_ended
-                    || match event {
-                        0 => now["epoch"] != before["epoch"],
-                        1 => !keys(&array, 3).is_subset(&known),
-                        _ => now["id"] != former.as_str(),
-                    }
-            });
-            if running.child.try_wait().unwrap().is_none() {
-                signal(running.child.id(), Signal::KILL);
-            }
+            let begun = || match event {
+                0 => stat(&array, name)["epoch"] != before["epoch"],
+                1 => !keys(&array, 3).is_subset(&known),
+                _ => stat(&array, name)["id"] != former.as_str(),
+            };
+            running.signal_once(begun, Signal::KILL);
             drop(finish(running));
             assert!(get(&array, name, &[]).expect(0, &[]).stdout == content, "{name}, {event}");
         }

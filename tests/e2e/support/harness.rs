@@ -187,6 +187,16 @@ pub(crate) fn finish(mut running: Running) -> Done {
 }
 
 impl Running {
+    /// Waits until `begun`, and sends the command a signal, unless it ends before.
+    #[track_caller]
+    pub(crate) fn signal_once(&mut self, mut begun: impl FnMut() -> bool, by: Signal) {
+        wait_until("it has begun", || self.child.try_wait().unwrap().is_some() || begun());
+        // The number of one that has ended belongs to no process any more, or to another one.
+        if self.child.try_wait().unwrap().is_none() {
+            signal(self.child.id(), by);
+        }
+    }
+
     /// Waits until the drive that was started so has written its `--ready-file`; returns its URL.
     #[track_caller]
     pub(crate) fn serves(&mut self, ready: &Path) -> String {
