@@ -32,6 +32,9 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         let why = "gives no file name: say one; -r writes all objects of a folder";
         return Err(Failure::usage(format!("{name:?} {why}")));
     }
+    // Before there is a file to leave behind. When a pipe is written, the signal ends this process,
+    // and the reader sees the pipe end.
+    let watch = Watch::begin(options.piece.is_none() && Target::will_be_new(&file))?;
     let (target, sink) = Target::open(&file, options.force)?;
     if target.is_stdout() && context.json {
         return Err(Failure::usage("--json and an object cannot both go to standard output"));
@@ -40,8 +43,6 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     if let Some(piece) = options.piece {
         return get_piece((&name, piece), (&file, target, sink), context);
     }
-    // When a pipe is written, the signal ends this process, and the reader sees the pipe end.
-    let watch = Watch::begin(target.is_new())?;
     let sink = watch.writer(sink);
     let (raw, partial) = (options.raw, options.partial);
     let bar = Bar::new(context, &name, None);

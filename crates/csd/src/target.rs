@@ -83,9 +83,12 @@ impl Target {
         matches!(self.end, End::Stdout)
     }
 
-    /// Returns true if the bytes become a file of their own, which is left out when they end early.
-    pub(crate) fn is_new(&self) -> bool {
-        matches!(self.end, End::New(_) | End::Replace(_))
+    /// Returns true if the bytes of such a target become a file of their own, which is left out when
+    /// they end early.
+    pub(crate) fn will_be_new(file: &str) -> bool {
+        let path = Path::new(file);
+        let may_be = file != "-" && open_file(path).is_none();
+        may_be && fs::metadata(path).map_or(true, |metadata| metadata.is_file())
     }
 
     /// Gives the file its name. A target that is dropped without this leaves no file.
