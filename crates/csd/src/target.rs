@@ -83,8 +83,8 @@ impl Target {
         matches!(self.end, End::Stdout)
     }
 
-    /// Returns true if the bytes of such a target become a file of their own, which is left out when
-    /// they end early.
+    /// Returns true if the bytes of such a target become a file of their own, which is left out
+    /// when they end early.
     pub(crate) fn will_be_new(file: &str) -> bool {
         let path = Path::new(file);
         let may_be = file != "-" && open_file(path).is_none();
