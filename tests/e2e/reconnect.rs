@@ -210,7 +210,7 @@ fn puts_and_gets_send_again_what_a_cut_connection_had_not_acknowledged() {
     proxied.csd("put x").expect(0, &[]);
     assert_eq!(proxied.proxy.cuts(), 2);
     proxied.proxy.cut(RETRIEVE, &[6, 9], Door::Open);
-    proxied.csd("get x back --force").expect(0, &[]);
+    proxied.csd("get x back").expect(0, &[]);
     assert_eq!(proxied.proxy.cuts(), 2);
     assert!(std::fs::read(proxied.array.path("back")).unwrap() == bytes);
 }
