@@ -96,10 +96,10 @@ fn resources() -> Resources {
     Resources { peers: Some(Directory::fixed(list)), ..Resources::default() }
 }
 
-fn file() -> ArrayFile {
-    let mut text = "schema = 1\nname = \"a\"\n".to_owned();
-    text += "uuid = \"0123456789abcdef0123456789abcdef\"\n";
-    for index in 0..DRIVES {
+/// Returns the file of an array of the first `drives` drives.
+fn file(drives: usize) -> ArrayFile {
+    let mut text = format!("schema = 1\nname = \"a\"\nuuid = \"{0}{0}\"\n", "0123456789abcdef");
+    for index in 0..drives {
         let url = format!("nvme+tcp://{}:4420/{}", ip(index), nqn(index));
         text += &format!("[[drives]]\nname = \"d{index}\"\nurl = \"{url}\"\n");
     }
@@ -107,7 +107,7 @@ fn file() -> ArrayFile {
 }
 
 fn plan() -> Plan {
-    Plan::new(&file())
+    Plan::new(&file(DRIVES))
 }
 
 struct Drive {

@@ -32,19 +32,29 @@ const BYTES_PER_S: u64 = CHUNK_BYTES / 8;
 /// Answer of a host, once it is there.
 pub(super) type Told<T> = Rc<RefCell<Option<T>>>;
 
-/// Lets a host work.
+/// Lets a host work on the array.
 pub(super) fn begin<T: 'static>(
     lane: &Lane,
     host: usize,
     work: impl AsyncFnOnce(Array) -> T + 'static,
+) -> Told<T> {
+    begin_alone(lane, host, async move || {
+        work(Array::connect_with(&plan(), &options(), GUARDED).await).await
+    })
+}
+
+/// Lets a host work that has no connection yet.
+pub(super) fn begin_alone<T: 'static>(
+    lane: &Lane,
+    host: usize,
+    work: impl AsyncFnOnce() -> T + 'static,
 ) -> Told<T> {
     let told = Told::<T>::default();
     let (tell, mut work) = (Rc::clone(&told), Some(work));
     lane.world.start(lane.hosts[host], move |_| {
         let (tell, work) = (Rc::clone(&tell), work.take().expect("a host has one core"));
         async move {
-            let array = Array::connect_with(&plan(), &options(), GUARDED).await;
-            let done = work(array).await;
+            let done = work().await;
             tell.replace(Some(done));
         }
     });

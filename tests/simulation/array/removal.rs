@@ -25,7 +25,7 @@ const QUESTIONS: usize = 6;
 
 /// Returns the plan of the array without a drive.
 fn plan_without(place: usize) -> Plan {
-    let mut file = file();
+    let mut file = file(DRIVES);
     file.remove(place);
     Plan::new(&file)
 }

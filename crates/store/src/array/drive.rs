@@ -3,8 +3,9 @@
 use csd_initiator::{Address, Block, Compute, Controller, Error, Kv, Options};
 
 use super::{BLOCK_NSID, COMPUTE_NSID, DriveIndex, OBJECTS_NSID};
+use crate::pauses::Pauses;
 
-/// Attempts to connect to a drive that ends the connection.
+/// Attempts to connect to a drive where the connection is lost.
 pub(super) const ATTEMPTS: usize = 3;
 
 /// A drive that is up.
@@ -93,12 +94,14 @@ pub(super) async fn open(
     Ok(drive)
 }
 
-/// Connects; tries again if the drive ends the connection meanwhile: one that was stopped for a
-/// while takes a host that it has not heard of for gone.
+/// Connects; tries again after a pause if the connection is lost meanwhile. A drive that was
+/// stopped for a while takes a host that it has not heard of for gone, and a network may fail for a
+/// moment.
 async fn connect(address: &Address, options: &Options) -> Result<Controller, Error> {
+    let mut pauses = Pauses::new();
     for _ in 1..ATTEMPTS {
         match Controller::connect(address, options).await {
-            Err(Error::Lost { .. }) => {}
+            Err(Error::Lost { .. }) => pauses.wait().await,
             connected => return connected,
         }
     }

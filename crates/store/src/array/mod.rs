@@ -319,7 +319,7 @@ impl Array {
     }
 
     /// Closes all connections in order.
-    pub async fn disconnect(self) {
+    pub async fn disconnect(&self) {
         for slot in self.slots() {
             if let Ok(drive) = &slot.link {
                 drive.controller.clone().disconnect().await;

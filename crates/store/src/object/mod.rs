@@ -43,6 +43,7 @@ use std::time::Duration;
 use crate::array;
 use crate::catalogue::{self, Entry, State};
 use crate::error::NameError;
+use crate::steady::steadily;
 
 pub use crate::catalogue::On;
 pub use crate::error::Error;
@@ -101,14 +102,15 @@ pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Chunks of one drive in flight at once.
 pub(crate) const WINDOW: usize = 4;
 
-/// Returns the sealed entry of `name`.
+/// Returns the sealed entry of `name`. Connections that are lost are made again.
 ///
 /// # Errors
 /// [`NameError::Missing`] when there is none, else the error that prevented a majority
 /// from answering.
 pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
     check_name(name)?;
-    let found = catalogue::read(array, &catalogue::key(name), name).await?;
+    let key = catalogue::key(name);
+    let found = steadily(array, async || catalogue::read(array, &key, name).await).await?;
     match found.newest() {
         Some(entry) if entry.state == State::Sealed => Ok(entry.clone()),
         _ => Err(Error::Name(NameError::Missing { name: name.to_owned() })),

@@ -3,6 +3,7 @@
 //! Reads the chunks that hold these bytes and no others, each one whole: only then does the drive
 //! check its checksum. A part of an object has no digest to compare with. Lost chunks of a
 //! protected object are computed, and those of an object that was moved are read where it is now.
+//! Connections that are lost are made again.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,6 +17,7 @@ use super::pieces::Pieces;
 use super::{Error, WINDOW};
 use crate::array::Array;
 use crate::catalogue::Entry;
+use crate::steady::steadily;
 
 /// Returns these bytes of the object that `entry` describes; fewer if it ends before.
 ///
@@ -29,7 +31,7 @@ pub async fn read(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec
     if bytes.start >= end {
         return Ok(Vec::new());
     }
-    match copy(array, entry, bytes.start..end).await {
+    match steadily(array, async || copy(array, entry, bytes.start..end).await).await {
         Ok(read) => Ok(read),
         Err(error) => match after_move::after(array, entry, &error).await {
             Some(moved) => copy(array, &moved, bytes.start..end).await,

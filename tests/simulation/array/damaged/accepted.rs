@@ -60,7 +60,7 @@ fn an_entry_of_a_put_that_did_not_end_is_not_accepted() {
 
 /// Returns the plan of an array without some drives, of which the last one comes first.
 fn plan_without(drives: &[usize]) -> Plan {
-    let mut file = file();
+    let mut file = file(DRIVES);
     drives.iter().for_each(|drive| drop(file.remove(*drive)));
     Plan::new(&file)
 }

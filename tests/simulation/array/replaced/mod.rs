@@ -94,7 +94,7 @@ async fn put(array: &Array, object: u64) -> Entry {
 
 /// Returns the array with the new drive in a place.
 fn replaced(place: usize) -> Plan {
-    let mut file = file();
+    let mut file = file(DRIVES);
     file.drives[place].url = format!("nvme+tcp://{}:4420/{}", ip(NEW), nqn(NEW));
     Plan::new(&file)
 }
