@@ -4,35 +4,19 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::PathBuf;
-use std::process::Stdio;
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
 use crate::support::drive::{Drive, NQN};
-use crate::support::harness::{Array, Done, Running, finish, signal, wait_until};
+use crate::support::fuse::{Mounting, skipped};
+use crate::support::harness::{Array, Done, signal, wait_until};
 use crate::support::json_page::Page;
 use crate::support::metrics::{free_address, scrape};
 
-/// Returns true, and says so, if this machine cannot mount.
-fn skipped() -> bool {
-    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
-    let why = match device {
-        _ if !rustix::process::geteuid().is_root() => "mounting takes root".to_owned(),
-        Err(error) => format!("/dev/fuse: {error}"),
-        Ok(_) => return false,
-    };
-    eprintln!("SKIPPED: {why}");
-    true
-}
-
-/// `csd attach` that runs, and its folder; unmounted on drop.
-struct Attached {
-    folder: PathBuf,
-    running: Option<Running>,
-}
+/// `csd attach` that runs, and its folder.
+struct Attached(Mounting);
 
 impl Attached {
     /// Attaches the drive of this URL to a new folder of the drive's array.
@@ -42,36 +26,22 @@ impl Attached {
 
     /// Attaches a drive, by its URL or its name in the array.
     fn of(array: &Array, drive: &str, name: &str, options: &[&str]) -> Self {
-        let folder = array.path(name);
-        // It may be there already, as the mount of a process that was killed.
-        let _there = std::fs::create_dir(&folder);
-        let arguments = [&["attach", drive, folder.to_str().unwrap()][..], options].concat();
-        let running = Some(array.spawn(&arguments, Stdio::null()));
-        let mut attached = Self { folder, running };
-        wait_until("the file is there", || {
-            let child = &mut attached.running.as_mut().unwrap().child;
-            assert!(child.try_wait().unwrap().is_none(), "{:?}", attached.end());
-            attached.folder.join("block").exists()
-        });
-        attached
+        let arguments = |folder: &str| {
+            [&["attach", drive, folder][..], options]
+                .concat()
+                .iter()
+                .map(ToString::to_string)
+                .collect()
+        };
+        Self(Mounting::start(array, name, arguments, |folder| folder.join("block").exists()))
     }
 
     fn open(&self) -> File {
-        OpenOptions::new().read(true).write(true).open(self.folder.join("block")).unwrap()
+        OpenOptions::new().read(true).write(true).open(self.0.folder.join("block")).unwrap()
     }
 
     fn end(&mut self) -> Done {
-        finish(self.running.take().unwrap())
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            let _gone = running.child.kill();
-            let _reaped = running.child.wait();
-            let _unmounted = unmount(&self.folder, UnmountFlags::DETACH);
-        }
+        self.0.end()
     }
 }
 
@@ -119,7 +89,7 @@ fn a_drive_of_an_array_is_attached_by_its_name() {
     for (door, bytes) in [(&same, b"of d0"), (&doors[1], &[0; 5])] {
         let mut seen = [1; 5];
         door.open().read_exact_at(&mut seen, 5000).unwrap();
-        assert_eq!(&seen, bytes, "{}", door.folder.display());
+        assert_eq!(&seen, bytes, "{}", door.0.folder.display());
     }
 }
 
@@ -156,7 +126,11 @@ fn two_doors_see_each_others_bytes_at_once() {
     assert!(host.set_len(bytes - 1).is_err());
     // Opened as `dd` and `cp` open their output.
     drop(
-        OpenOptions::new().write(true).truncate(true).open(doors[1].folder.join("block")).unwrap(),
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(doors[1].0.folder.join("block"))
+            .unwrap(),
     );
     let mut first = [0; 3];
     host.read_exact_at(&mut first, 0).unwrap();
@@ -175,11 +149,11 @@ fn two_doors_see_each_others_bytes_at_once() {
     }
     drop((host, guest));
     // One ends by a signal, one by its unmounting.
-    signal(doors[0].running.as_ref().unwrap().child.id(), Signal::TERM);
-    unmount(&doors[1].folder, UnmountFlags::empty()).unwrap();
+    signal(doors[0].0.running.as_ref().unwrap().child.id(), Signal::TERM);
+    unmount(&doors[1].0.folder, UnmountFlags::empty()).unwrap();
     let [_, done] = doors.each_mut().map(|door| {
         let done = door.end().expect(0, &[]);
-        assert!(!door.folder.join("block").exists());
+        assert!(!door.0.folder.join("block").exists());
         done
     });
     let said = done.json();
@@ -221,7 +195,7 @@ fn a_killed_attach_leaves_a_folder_that_the_next_one_takes_over() {
     let drive = Drive::serve("memory", &[]);
     let mut first = Attached::new(&drive, &drive.url(), "folder", &[]);
     first.open().write_all_at(b"kept", 0).unwrap();
-    let mut running = first.running.take().unwrap();
+    let mut running = first.0.running.take().unwrap();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     let second = Attached::new(&drive, &drive.url(), "folder", &[]);
@@ -229,7 +203,7 @@ fn a_killed_attach_leaves_a_folder_that_the_next_one_takes_over() {
     second.open().read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!(&bytes, b"kept");
     let direct = OFlags::RDWR | OFlags::DIRECT;
-    let opened = rustix::fs::open(second.folder.join("block"), direct, rustix::fs::Mode::empty());
+    let opened = rustix::fs::open(second.0.folder.join("block"), direct, rustix::fs::Mode::empty());
     assert!(opened.is_ok(), "{opened:?}");
 }
 
@@ -267,5 +241,7 @@ fn what_cannot_be_attached_is_refused_in_words() {
         attach(&gone, ".", 1, &["cannot be reached", "/none.sock"]);
     }
     drive.array.csd(&["attach", &url, ".", "--retry", "1h"]).expect(2, &["30s"]);
-    drive.stop().expect(0, &[]);
+    let served = drive.stop().expect(0, &[]).text();
+    let named = |nsid: u32| served.contains(&format!("nsid={nsid}"));
+    assert!(named(2) && named(3) && !named(1) && !named(5), "what hosts see: {served}");
 }

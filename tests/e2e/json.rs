@@ -21,7 +21,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let url = array.url(0);
     let grep = built("rust-grep");
     // Tests of their own run these.
-    let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;\
+    let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;mount;\
                tunnel up;os up;os status;os down;meter;os service start;\
                os service stop;array add;array remove;\
                array replace;grep;wc";

@@ -227,6 +227,12 @@ fn arrays_that_cannot_be_objects_are_stored_as_bytes_among_others() {
     }
     let stat = array.csd(&["stat", "good.npy", "--json"]).expect(0, &[]).json();
     assert_eq!(stat["result"]["type"], "i32");
+    // Programs read the same in the answer.
+    array.csd(&["rm", "good.npy", "u2.npy"]).expect(0, &[]);
+    let done = array.csd(&["put", "--each", "good.npy", "u2.npy", "--json"]).expect(0, &[]).json();
+    let notes = done["result"]["notes"].as_array().unwrap();
+    assert_eq!((notes.len(), &notes[0]["item"]), (1, &"u2.npy".into()));
+    assert!(notes[0]["message"].as_str().unwrap().starts_with("stored as bytes"), "{notes:?}");
     // With a type, and alone, nothing is stored as something else.
     array.csd(&["put", "--each", "u2.npy", "--type", "i32"]).expect(2, &["u2.npy is not a usable"]);
     array.csd(&["put", "u2.npy", "other"]).expect(2, &["--type bytes"]);

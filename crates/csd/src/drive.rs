@@ -14,6 +14,7 @@ use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
 use csd_initiator::Address;
 use csd_kernels::program::{Engine, Limits};
 use csd_nvme::auth::Offer;
+use csd_nvme::vendor::{NAMESPACES, NSID_MEMORY};
 use csd_os::os_folder::remove_if_there;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -95,9 +96,13 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     let nqn = options.nqn.clone();
     let ready_file = options.ready_file.as_deref().map(ReadyFile::reserve).transpose()?;
     let inside = options.inside.as_deref().map(|path| Address::new(path, &nqn).to_string());
+    let seen = seen_by_hosts(&config.resources);
     let served = csd_drive::serve_with(&config, move |started| {
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
-        announce(&url, inside.as_deref(), &started.media, ready_file, (json, quiet));
+        announce(&url, inside.as_deref(), &started.media, &seen, (json, quiet));
+        if let Some(ready) = ready_file {
+            ready.finish(&url);
+        }
     });
     // The process ends even if nobody reads its log.
     lines.flush(LAST_LINES);
@@ -229,28 +234,29 @@ fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources,
     })
 }
 
-/// Prints the drive's URL and writes the ready file, as soon as the drive serves.
+/// Returns the number and the kind of each namespace that hosts see.
+fn seen_by_hosts(resources: &Resources) -> Vec<(u32, &'static str)> {
+    let has_memory = resources.memory_bytes > 0;
+    let is_seen = |nsid| resources.expose.has(nsid) && (nsid != NSID_MEMORY || has_memory);
+    NAMESPACES.into_iter().filter(|&(nsid, _)| is_seen(nsid)).collect()
+}
+
+/// Prints the URLs of the drive and of the namespaces that hosts see.
 fn announce(
     url: &str,
     inside: Option<&str>,
     media: &str,
-    ready_file: Option<ReadyFile>,
+    seen: &[(u32, &str)],
     (json, quiet): (bool, bool),
 ) {
     if json {
         let object = Report::new("", json!({ "url": url, "inside": inside, "media": media }));
         report::print_json("drive serve", &Ok(object));
     } else if !quiet {
-        let lines = csd_nvme::vendor::NAMESPACES
-            .map(|(nsid, what)| format!("  {what:<8} {url}?nsid={nsid}\n"));
+        let lines = seen.iter().map(|(nsid, what)| format!("  {what:<8} {url}?nsid={nsid}\n"));
         let inside = inside.map_or_else(String::new, |url| format!("  inside   {url}\n"));
-        report::print(&format!("serving {url}\n{}{inside}  media    {media}\n", lines.concat()));
-    }
-    if let Some(ready) = ready_file {
-        let path = ready.path.clone();
-        if let Err(error) = ready.finish(url) {
-            report::print_error(&format!("warning: ready file {}: {error}", path.display()));
-        }
+        let lines = lines.collect::<String>() + &inside;
+        report::print(&format!("serving {url}\n{lines}  media    {media}\n"));
     }
 }
 
@@ -279,7 +285,14 @@ impl ReadyFile {
         Ok(ready)
     }
 
-    fn finish(mut self, url: &str) -> std::io::Result<()> {
+    /// Writes the drive's URL; a failure is said on standard error.
+    fn finish(mut self, url: &str) {
+        if let Err(error) = self.write(url) {
+            report::print_error(&format!("warning: ready file {}: {error}", self.path.display()));
+        }
+    }
+
+    fn write(&mut self, url: &str) -> std::io::Result<()> {
         if let Some(file) = &self.file {
             file.write_all_at(url.as_bytes(), 0)?;
             file.set_len(url.len() as u64)?;

@@ -8,6 +8,7 @@
 //!
 //! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and
 //!   [`mod@escape`] format
+//! - [`mod@complete`] completes words in shells; [`mounted`] mounts file systems
 //! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars; [`mod@confirm`] asks before something is deleted
@@ -18,7 +19,7 @@
 //!   they were taken for
 //! - [`grep`] and [`wc`] search and count text, by [`over_text`]
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
+//!   [`mod@mount`], [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
 //!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
 //!   [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each_item`] runs a command for several objects or keys; [`tally`] counts what failed;
@@ -33,6 +34,7 @@ mod characterize;
 mod check;
 mod cli;
 mod clock;
+mod complete;
 mod confirm;
 mod context;
 mod drive;
@@ -54,6 +56,8 @@ mod log_file;
 mod long_file;
 mod man;
 mod meter;
+mod mount;
+mod mounted;
 mod namespace;
 mod object;
 mod os;
@@ -92,6 +96,7 @@ use cli::{Cli, Command};
 use report::{Failure, Report, Style};
 
 fn main() -> ExitCode {
+    complete::answer();
     let parsed = cli::command().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
@@ -131,6 +136,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Rebuild(options)) => array::rebuild(&options, &context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
         Command::Attach(options) => attach::attach(&options, &context),
+        Command::Mount(options) => mount::mount(&options, &context),
         Command::Tunnel(cli::tunnel::Tunnel::Up(options)) => tunnel::up(&options, &context),
         Command::Os(command) => os::os(&command, &context),
         Command::Put(options) if options.recursive => files::put_folder(options, &context),

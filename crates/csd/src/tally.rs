@@ -29,6 +29,8 @@ pub(crate) struct Tally {
     /// The class of all failures together.
     class: Option<Class>,
     skipped: Vec<Value>,
+    /// Remarks about items that were done, for programs.
+    remarks: Vec<Value>,
     /// Items that were not done when a signal came.
     left: Vec<String>,
     warnings: Vec<String>,
@@ -77,9 +79,10 @@ impl Tally {
         }
     }
 
-    /// Prints a remark about an item that was done.
-    pub(crate) fn remark(&self, item: &str, remark: &str) {
+    /// Notes a remark about an item that was done.
+    pub(crate) fn remark(&mut self, item: &str, remark: &str) {
         self.say("note", item, remark);
+        self.remarks.push(json!({ "item": item, "message": remark }));
     }
 
     /// Notes warnings of an item that was done.
@@ -110,6 +113,9 @@ impl Tally {
         let left_out = self.skipped.len();
         if left_out > 0 {
             result["skipped"] = std::mem::take(&mut self.skipped).into();
+        }
+        if !self.remarks.is_empty() {
+            result["notes"] = std::mem::take(&mut self.remarks).into();
         }
         if self.first.is_some() || !self.left.is_empty() {
             return Err(self.failure(&text, result));

@@ -6,6 +6,7 @@ pub(crate) mod damage;
 pub(crate) mod data;
 pub(crate) mod direct;
 pub(crate) mod drive;
+pub(crate) mod fuse;
 pub(crate) mod harness;
 pub(crate) mod json_page;
 pub(crate) mod kernel_runs;

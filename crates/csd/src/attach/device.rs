@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Attached;
+use crate::mounted::End;
 use crate::report::{self, Failure};
 
 /// Label of our devices: what a killed process leaves is known by it.
@@ -38,7 +39,11 @@ pub(super) fn driver() -> Result<File, Failure> {
 
 impl Device {
     /// Makes a block device of the volume. The command ends when somebody else removes it.
-    pub(super) async fn show(attached: &Rc<Attached>, driver: File) -> Result<Self, Failure> {
+    pub(super) async fn show(
+        attached: &Rc<Attached>,
+        driver: File,
+        end: &Rc<End>,
+    ) -> Result<Self, Failure> {
         let volume = &attached.volume;
         let (bytes, block_bytes) = (volume.bytes(), volume.block_bytes());
         let options = UblkOptions { bytes, block_bytes, label: LABEL };
@@ -47,10 +52,10 @@ impl Device {
         let device = UblkDevice::start(driver, options, handle)
             .await
             .map_err(|error| refused(&error, volume))?;
-        let (watched, attached) = (device.clone(), Rc::clone(attached));
+        let (watched, end) = (device.clone(), Rc::clone(end));
         drop(spawn(Class::System, async move {
             watched.ended().await;
-            attached.end();
+            end.set();
         }));
         Ok(Self(device))
     }

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
 use csd_client::Volume;
-use csd_reactor::{CoreId, Door, Unanswered, core_local};
+use csd_reactor::Door;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
@@ -17,6 +17,7 @@ use fuser::{
 use rustix::fs::{FallocateFlags, OFlags};
 
 use super::{Attached, NAME};
+use crate::mounted::{Owner, attributes, on_core, unmounted};
 
 /// Inode of the file.
 const FILE: INodeNo = INodeNo(2);
@@ -26,62 +27,27 @@ const FORGOTTEN: Duration = Duration::ZERO;
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// Most requests that the kernel has under way.
 const BACKGROUND_MAX: u16 = 128;
-/// Core of the volume.
-const CORE: CoreId = CoreId(0);
 
 /// The file system; see the module's text.
 pub(super) struct OneFile {
     door: Door,
     bytes: u64,
     block_bytes: u32,
-    owner: (u32, u32),
+    owner: Owner,
 }
 
 impl OneFile {
     pub(super) fn new(volume: &Volume, door: Door) -> Self {
-        let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        Self { door, bytes: volume.bytes(), block_bytes: volume.block_bytes(), owner }
+        let (bytes, block_bytes) = (volume.bytes(), volume.block_bytes());
+        Self { door, bytes, block_bytes, owner: Owner::this() }
     }
 
     fn attributes(&self, ino: INodeNo) -> FileAttr {
-        let is_root = ino == INodeNo::ROOT;
-        let size = if is_root { 0 } else { self.bytes };
-        let time = SystemTime::UNIX_EPOCH;
-        FileAttr {
-            ino,
-            size,
-            blocks: size / 512,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind: if is_root { FileType::Directory } else { FileType::RegularFile },
-            perm: if is_root { 0o700 } else { 0o600 },
-            nlink: 1,
-            uid: self.owner.0,
-            gid: self.owner.1,
-            rdev: 0,
-            blksize: self.block_bytes,
-            flags: 0,
-        }
-    }
-
-    /// Runs I/O on the volume's core, and gives its outcome to `reply` there.
-    fn run<T: Send + 'static>(
-        &self,
-        work: impl AsyncFnOnce(&Attached) -> Result<T, rustix::io::Errno> + Send + 'static,
-        reply: impl FnOnce(Result<T, Errno>) + Send + 'static,
-    ) {
-        let request = move || async move {
-            let attached = core_local::<Attached>().ok_or(Errno::EIO)?;
-            work(&attached).await.map_err(|errno| Errno::from_i32(errno.raw_os_error()))
+        let (kind, mode, size) = match ino {
+            INodeNo::ROOT => (FileType::Directory, 0o700, 0),
+            _ => (FileType::RegularFile, 0o600, self.bytes),
         };
-        let deliver = move |answer: Result<Result<T, Errno>, Unanswered>| {
-            reply(answer.unwrap_or(Err(Errno::EIO)));
-        };
-        // The door is refused only to its own core and to forks: then the reply is dropped, which
-        // is an error for the kernel.
-        let _ = self.door.submit_with(CORE, request, deliver);
+        FileAttr { blksize: self.block_bytes, ..attributes(ino, (kind, mode), size, self.owner) }
     }
 }
 
@@ -104,13 +70,7 @@ impl Filesystem for OneFile {
 
     /// Ends the command when the folder is unmounted.
     fn destroy(&mut self) {
-        let end = || async {
-            if let Some(attached) = core_local::<Attached>() {
-                attached.end();
-            }
-        };
-        // A core that is gone has ended already.
-        let _ = self.door.try_submit(CORE, end, drop);
+        unmounted(&self.door);
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -194,7 +154,7 @@ impl Filesystem for OneFile {
         reply: ReplyData,
     ) {
         let work = async move |to: &Attached| to.read(offset, size as usize).await;
-        self.run(work, move |done| match done {
+        on_core(&self.door, work, move |done| match done {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(error),
         });
@@ -222,14 +182,14 @@ impl Filesystem for OneFile {
         }
         let count = u32::try_from(data.len()).expect("at most a request");
         let work = async move |to: &Attached| to.write(offset, &data, sync).await;
-        self.run(work, move |done| match done {
+        on_core(&self.door, work, move |done| match done {
             Ok(()) => reply.written(count),
             Err(error) => reply.error(error),
         });
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.run(async |to: &Attached| to.flush().await, empty(reply));
+        on_core(&self.door, async |to: &Attached| to.flush().await, empty(reply));
     }
 
     /// Closing a file makes nothing durable.
@@ -253,6 +213,6 @@ impl Filesystem for OneFile {
             return reply.error(Errno::EOPNOTSUPP);
         }
         let zero = async move |to: &Attached| to.zero(offset, length, deallocate).await;
-        self.run(zero, empty(reply));
+        on_core(&self.door, zero, empty(reply));
     }
 }

@@ -6,39 +6,34 @@
 
 mod device;
 mod file;
-mod folder;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use csd_client::{Retry, Status, Volume, VolumeError};
-use csd_reactor::{Buffer, Class, Door, Notify, set_core_local, spawn, stop_requested};
+use csd_reactor::{Buffer, Door, set_core_local};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::cli::attach::Attach;
 use crate::context::Context;
+use crate::mounted::{End, Mounted, REQUESTS_MAX, mount_point};
 use crate::query::address_of;
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
 use device::Device;
 use file::OneFile;
-use folder::Folder;
 
 /// Name of the file in the folder.
 const NAME: &str = "block";
-/// Most requests of the kernel under way.
-const REQUESTS_MAX: usize = 256;
 
 /// A volume on its core.
 struct Attached {
     volume: Volume,
     /// Last failure that was printed.
     said: RefCell<Option<String>>,
-    ended: Cell<bool>,
-    changed: Notify,
 }
 
 impl Attached {
@@ -73,12 +68,6 @@ impl Attached {
         }
         done.map_err(|error| errno(&error))
     }
-
-    /// Ends the command: the file or the device is gone, or a signal came.
-    fn end(&self) {
-        self.ended.set(true);
-        self.changed.notify_all();
-    }
 }
 
 fn errno(error: &VolumeError) -> Errno {
@@ -103,25 +92,25 @@ enum AttachPoint {
 
 /// Form in which the volume appears.
 enum Shown {
-    File(Folder),
+    File(Mounted),
     Device(Device),
 }
 
 impl AttachPoint {
     fn of(options: &Attach) -> Result<Self, Failure> {
         match &options.folder {
-            Some(folder) => folder::mount_point(folder).map(Self::Folder),
+            Some(folder) => mount_point(folder).map(Self::Folder),
             None => device::driver().map(Self::Device),
         }
     }
 
-    async fn show(self, attached: &Rc<Attached>) -> Result<Shown, Failure> {
+    async fn show(self, attached: &Rc<Attached>, end: &Rc<End>) -> Result<Shown, Failure> {
         match self {
             Self::Folder(folder) => {
                 let file = OneFile::new(&attached.volume, Door::new(REQUESTS_MAX));
-                Folder::show(folder, file).map(Shown::File)
+                Mounted::show(folder, file, &[]).map(Shown::File)
             }
-            Self::Device(driver) => Device::show(attached, driver).await.map(Shown::Device),
+            Self::Device(driver) => Device::show(attached, driver, end).await.map(Shown::Device),
         }
     }
 }
@@ -129,7 +118,7 @@ impl AttachPoint {
 impl Shown {
     fn path(&self) -> PathBuf {
         match self {
-            Self::File(folder) => folder.path(),
+            Self::File(folder) => folder.path().join(NAME),
             Self::Device(device) => device.path(),
         }
     }
@@ -154,23 +143,12 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
     let runtime = csd_reactor::Config { spin_us: 0, ..runtime() };
     let served = csd_reactor::block_on(&runtime, move || async move {
         let volume = Volume::connect(&address, &connection, retry).await.map_err(failed)?;
-        let attached = Rc::new(Attached {
-            volume: volume.clone(),
-            said: RefCell::default(),
-            ended: Cell::new(false),
-            changed: Notify::new(),
-        });
+        let attached = Rc::new(Attached { volume: volume.clone(), said: RefCell::default() });
         set_core_local(Rc::clone(&attached));
-        let shown = point.show(&attached).await?;
+        let end = End::of_core();
+        let shown = point.show(&attached, &end).await?;
         announce(&shown.path(), &volume, json, quiet);
-        let asked = Rc::clone(&attached);
-        drop(spawn(Class::System, async move {
-            stop_requested().await;
-            asked.end();
-        }));
-        while !attached.ended.get() {
-            attached.changed.notified().await;
-        }
+        end.wait().await;
         shown.remove().await;
         // Programs may have written without a sync.
         let flushed = volume.flush().await.map_err(failed);

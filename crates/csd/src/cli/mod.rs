@@ -17,6 +17,7 @@ pub(crate) mod files;
 pub(crate) mod kernel;
 pub(crate) mod kv;
 pub(crate) mod meter;
+pub(crate) mod mount;
 mod object;
 pub(crate) mod os;
 pub(crate) mod program;
@@ -133,6 +134,13 @@ pub(crate) enum Command {
     Array(Array),
     /// Make a drive's blocks a file of this machine, until it is unmounted (FUSE)
     Attach(attach::Attach),
+    /// Show objects as files of a folder that can be read, until it is unmounted (FUSE)
+    ///
+    /// A `/` in a name ends the name of a folder. A file is what `csd get` writes: numbers have a
+    /// .npy header if the name ends in .npy. Files have no dates. They cannot be written. A program
+    /// that has a file open reads the version that it opened, or gets an error (ESTALE) once that
+    /// is gone. An object with the name of a folder hides the folder.
+    Mount(mount::Mount),
     /// Make a network device of a drive's tunnel
     #[command(subcommand)]
     Tunnel(tunnel::Tunnel),
@@ -344,6 +352,7 @@ impl Command {
             Self::Array(Array::Rebuild(_)) => "array rebuild",
             Self::Array(Array::Down(_)) => "array down",
             Self::Attach(_) => "attach",
+            Self::Mount(_) => "mount",
             Self::Tunnel(tunnel::Tunnel::Up(_)) => "tunnel up",
             Self::Os(command) => command.words(),
             Self::Put(_) => "put",
@@ -383,4 +392,4 @@ impl Command {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,16 @@
 
 use super::*;
 
+/// Returns every command that help shows, as its words.
+pub(crate) fn shown(at: &clap::Command, path: &[String]) -> Vec<Vec<String>> {
+    let inner = at.get_subcommands().filter(|inner| !inner.is_hide_set());
+    let each = inner.flat_map(|inner| {
+        let words = [path, &[inner.get_name().to_owned()]].concat();
+        [vec![words.clone()], shown(inner, &words)].concat()
+    });
+    each.collect()
+}
+
 #[test]
 fn the_declaration_is_consistent() {
     command().debug_assert();

@@ -11,6 +11,7 @@ mod run;
 #[cfg(feature = "wasm")]
 mod sandbox;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use csd_drive::compute::digest;
@@ -181,6 +182,17 @@ fn not_taken(drive: &str, ptype: &str) -> Failure {
         )),
         _ => Failure::usage(message),
     }
+}
+
+/// Returns the indexes of the programs that hosts have loaded into drives of the array.
+pub(crate) fn loaded(context: &Context) -> Result<BTreeSet<u16>, Failure> {
+    let every = addresses(&Where { drive: None }, context)?;
+    let done = with_each(context, every, async |compute: &Compute| {
+        compute.programs().await.map_err(Failure::run)
+    })?;
+    let is_loaded = |state: u8| !matches!(ProgramState(state).occupied(), 0 | DEVICE_DEFINED);
+    let all = done.iter().flat_map(|(_, programs)| (0..).zip(programs));
+    Ok(all.filter(|(_, one)| is_loaded(one.state())).map(|(index, _)| index).collect())
 }
 
 fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
