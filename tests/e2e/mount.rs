@@ -18,17 +18,14 @@ use crate::support::json_page::Page;
 
 /// Mounts objects on a folder of this name.
 fn mounted(array: &Array, name: &str, more: &[&str]) -> Mounting {
-    let before = array.path(name).metadata().map(|file| file.dev()).ok();
     let arguments = |folder: &str| {
         [&["mount", folder][..], more].concat().iter().map(ToString::to_string).collect()
     };
-    // Another file system is there.
-    Mounting::start(array, name, arguments, |folder| {
-        let device = folder.metadata().map(|file| file.dev()).ok();
-        device.is_some()
-            && device != before
-            && device != array.path("").metadata().map(|f| f.dev()).ok()
-    })
+    let device = |folder: &Path| folder.metadata().map(|file| file.dev()).ok();
+    let around = device(&array.path(""));
+    // Another file system is there, and answers: one whose process was killed does not.
+    let is_there = |folder: &Path| fs::read_dir(folder).is_ok() && device(folder) != around;
+    Mounting::start(array, name, arguments, is_there)
 }
 
 /// Returns the content of all files below a folder, by their paths.
