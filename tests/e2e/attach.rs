@@ -26,14 +26,8 @@ impl Attached {
 
     /// Attaches a drive, by its URL or its name in the array.
     fn of(array: &Array, drive: &str, name: &str, options: &[&str]) -> Self {
-        let arguments = |folder: &str| {
-            [&["attach", drive, folder][..], options]
-                .concat()
-                .iter()
-                .map(ToString::to_string)
-                .collect()
-        };
-        Self(Mounting::start(array, name, arguments, |folder| folder.join("block").exists()))
+        let words = (&["attach", drive][..], name, options);
+        Self(Mounting::start(array, words, |folder| folder.join("block").exists()))
     }
 
     fn open(&self) -> File {

@@ -18,14 +18,11 @@ use crate::support::json_page::Page;
 
 /// Mounts objects on a folder of this name.
 fn mounted(array: &Array, name: &str, more: &[&str]) -> Mounting {
-    let arguments = |folder: &str| {
-        [&["mount", folder][..], more].concat().iter().map(ToString::to_string).collect()
-    };
     let device = |folder: &Path| folder.metadata().map(|file| file.dev()).ok();
     let around = device(&array.path(""));
     // Another file system is there, and answers: one whose process was killed does not.
     let is_there = |folder: &Path| fs::read_dir(folder).is_ok() && device(folder) != around;
-    Mounting::start(array, name, arguments, is_there)
+    Mounting::start(array, (&["mount"], name, more), is_there)
 }
 
 /// Returns the content of all files below a folder, by their paths.

@@ -124,24 +124,12 @@ pub(crate) fn command() -> Command {
     whole.mut_subcommand("run", |run| run.mut_subcommands(|kernel| kernel.mut_args(&input)))
 }
 
-/// Changes arguments.
-fn each(command: Command, at: &Where, change: impl Fn(Arg) -> Arg) -> Command {
-    at.iter().fold(command, |command, &(path, name)| change_one(command, path, name, &change))
-}
-
-fn change_one(
-    command: Command,
-    path: &[&'static str],
-    name: &'static str,
-    change: &dyn Fn(Arg) -> Arg,
-) -> Command {
-    match path {
-        // The order of arguments, which `mut_arg` would change, is that of the words.
-        [] => command.mut_args(|arg| if arg.get_id() == name { change(arg) } else { arg }),
-        [first, rest @ ..] => {
-            command.mut_subcommand(first, |inner| change_one(inner, rest, name, change))
-        }
-    }
+/// Changes arguments. Their order, which `mut_arg` would change, is that of the words.
+fn each(command: Command, wheres: &Where, change: impl Fn(Arg) -> Arg) -> Command {
+    wheres.iter().fold(command, |command, &(path, name)| {
+        let change = |arg: Arg| if arg.get_id() == name { change(arg) } else { arg };
+        cli::at(command, path, &|inner| inner.mut_args(change))
+    })
 }
 
 /// Returns the names that begin as the typed word. Those that a shell would take apart are left

@@ -3,7 +3,7 @@
 //! The kernel's requests come on FUSE's thread; [`on_core`] hands one to the core that has the
 //! connections, which replies.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -77,6 +77,20 @@ pub(crate) fn mount_point(folder: &Path) -> Result<PathBuf, Failure> {
         Ok(metadata) if metadata.is_dir() => Ok(whole),
         Ok(_) => Err(Failure::usage(format!("{}: not a folder", whole.display()))),
         Err(error) => Err(Failure::os(whole.display(), &error)),
+    }
+}
+
+/// The last failure that was printed.
+#[derive(Default)]
+pub(crate) struct Said(RefCell<Option<String>>);
+
+impl Said {
+    /// Prints why something failed, once until it succeeds again, which is `None`.
+    pub(crate) fn say(&self, why: Option<String>) {
+        let before = self.0.replace(why.clone());
+        if let Some(why) = why.filter(|why| before.as_ref() != Some(why)) {
+            report::print_error(&format!("warning: {why}"));
+        }
     }
 }
 

@@ -27,19 +27,17 @@ pub(crate) struct Mounting {
 }
 
 impl Mounting {
-    /// Starts the command whose arguments `of` returns for a folder of this name, and waits until
-    /// what it shows is there.
+    /// Starts a command with the folder of this name between its words, and waits until what it
+    /// shows is there.
     pub(crate) fn start(
         array: &Array,
-        name: &str,
-        of: impl FnOnce(&str) -> Vec<String>,
+        (before, name, behind): (&[&str], &str, &[&str]),
         is_there: impl Fn(&Path) -> bool,
     ) -> Self {
         let folder = array.path(name);
         // It may be there already, as the mount of a process that was killed.
         let _there = std::fs::create_dir(&folder);
-        let arguments = of(folder.to_str().unwrap());
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let arguments = [before, &[folder.to_str().unwrap()], behind].concat();
         let running = Some(array.spawn(&arguments, Stdio::null()));
         let mut mounting = Self { folder, running };
         wait_until("it is mounted", || {

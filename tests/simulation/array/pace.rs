@@ -67,7 +67,11 @@ pub(super) fn ask<T: 'static>(
     host: usize,
     work: impl AsyncFnOnce(Array) -> T + 'static,
 ) -> T {
-    let told = begin(lane, host, work);
+    ended(lane, host, &begin(lane, host, work))
+}
+
+/// Waits until a host has ended; returns its answer.
+pub(super) fn ended<T>(lane: &Lane, host: usize, told: &Told<T>) -> T {
     lane.wait("a host", || !lane.world.is_running(lane.hosts[host]));
     told.take().expect("the host has answered")
 }

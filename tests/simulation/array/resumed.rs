@@ -20,7 +20,7 @@ use csd_store::source::Source;
 
 use super::history::CHUNK_BYTES;
 use super::host::read;
-use super::pace::{Told, begin_alone, options_of, put_bytes};
+use super::pace::{begin_alone, ended, options_of, put_bytes};
 use super::{DRIVES, Lane, file};
 use crate::seeds;
 use crate::words::words;
@@ -106,12 +106,6 @@ async fn get(case: Case, begun: Rc<Cell<bool>>) -> Result<bool, Error> {
 /// Lets the other host work, which nothing happens to.
 fn ask<T: 'static>(lane: &Lane, work: impl AsyncFnOnce() -> T + 'static) -> T {
     ended(lane, 1, &begin_alone(lane, 1, work))
-}
-
-/// Waits until a host has ended; returns its answer.
-fn ended<T>(lane: &Lane, host: usize, told: &Told<T>) -> T {
-    lane.wait("a host", || !lane.world.is_running(lane.hosts[host]));
-    told.take().expect("the host has ended")
 }
 
 /// Lets something happen to host 0 at a moment of its work; returns how often it did, which is 0 if

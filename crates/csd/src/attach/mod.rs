@@ -7,7 +7,6 @@
 mod device;
 mod file;
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::cli::attach::Attach;
 use crate::context::Context;
-use crate::mounted::{End, Mounted, REQUESTS_MAX, mount_point};
+use crate::mounted::{End, Mounted, REQUESTS_MAX, Said, mount_point};
 use crate::query::address_of;
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
@@ -32,8 +31,7 @@ const NAME: &str = "block";
 /// A volume on its core.
 struct Attached {
     volume: Volume,
-    /// Last failure that was printed.
-    said: RefCell<Option<String>>,
+    said: Said,
 }
 
 impl Attached {
@@ -61,11 +59,7 @@ impl Attached {
     /// Returns the error number that programs get. Prints why an operation failed, once until
     /// another one succeeds.
     fn checked<T>(&self, done: Result<T, VolumeError>) -> Result<T, Errno> {
-        let why = done.as_ref().err().map(VolumeError::to_string);
-        let before = self.said.replace(why.clone());
-        if let Some(why) = why.filter(|why| before.as_ref() != Some(why)) {
-            report::print_error(&format!("warning: I/O fails: {why}"));
-        }
+        self.said.say(done.as_ref().err().map(|why| format!("I/O fails: {why}")));
         done.map_err(|error| errno(&error))
     }
 }
@@ -143,7 +137,7 @@ pub(crate) fn attach(options: &Attach, context: &Context) -> Result<Report, Fail
     let runtime = csd_reactor::Config { spin_us: 0, ..runtime() };
     let served = csd_reactor::block_on(&runtime, move || async move {
         let volume = Volume::connect(&address, &connection, retry).await.map_err(failed)?;
-        let attached = Rc::new(Attached { volume: volume.clone(), said: RefCell::default() });
+        let attached = Rc::new(Attached { volume: volume.clone(), said: Said::default() });
         set_core_local(Rc::clone(&attached));
         let end = End::of_core();
         let shown = point.show(&attached, &end).await?;

@@ -285,16 +285,20 @@ pub(crate) fn command() -> clap::Command {
     let whole = MEANINGLESS.iter().fold(whole, |whole, (path, options)| {
         let hidden = globals.iter().filter(|one| options.contains(&one.get_id().as_str()));
         let hidden: Vec<_> = hidden.map(|one| one.clone().hide(true)).collect();
-        with(whole, path, &hidden)
+        at(whole, path, &|inner| inner.args(&hidden))
     });
-    with(whole, &["grep"], &search::globals_of_grep(&globals))
+    at(whole, &["grep"], &|inner| inner.args(search::globals_of_grep(&globals)))
 }
 
-/// Adds options to the subcommand at the end of a path.
-fn with(command: clap::Command, path: &[&'static str], options: &[clap::Arg]) -> clap::Command {
+/// Changes the subcommand at the end of a path.
+pub(crate) fn at(
+    command: clap::Command,
+    path: &[&'static str],
+    change: &dyn Fn(clap::Command) -> clap::Command,
+) -> clap::Command {
     match path {
-        [] => command.args(options),
-        [first, rest @ ..] => command.mut_subcommand(first, |inner| with(inner, rest, options)),
+        [] => change(command),
+        [first, rest @ ..] => command.mut_subcommand(first, |inner| at(inner, rest, change)),
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) use du::du;
 pub(crate) use export::export;
 pub(crate) use get_folder::get_folder;
 pub(crate) use import::import;
+pub(crate) use listing::as_folder;
 pub(crate) use ls::ls;
 pub(crate) use put_each::put_each;
 pub(crate) use put_folder::put_folder;

@@ -27,7 +27,8 @@ use serde_json::{Value, json};
 
 use crate::cli::mount::Mount;
 use crate::context::Context;
-use crate::mounted::{End, Mounted, REQUESTS_MAX, mount_point};
+use crate::files::as_folder;
+use crate::mounted::{End, Mounted, REQUESTS_MAX, Said, mount_point};
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
 use nodes::{Node, Nodes};
@@ -44,8 +45,7 @@ struct Objects {
     /// Open files and folders, by handle.
     opened: RefCell<HashMap<u64, Rc<Opened>>>,
     next: Cell<u64>,
-    /// Last failure that was printed.
-    said: RefCell<Option<String>>,
+    said: Said,
     /// Damage of the catalogue that was printed.
     damage: RefCell<BTreeSet<String>>,
 }
@@ -57,7 +57,7 @@ impl Objects {
             nodes: RefCell::new(Nodes::new(prefix)),
             opened: RefCell::default(),
             next: Cell::new(1),
-            said: RefCell::default(),
+            said: Said::default(),
             damage: RefCell::default(),
         }
     }
@@ -148,11 +148,7 @@ impl Objects {
                 report::print_error(&format!("warning: {damage}"));
             }
         }
-        let why = done.as_ref().err().map(Error::to_string);
-        let before = self.said.replace(why.clone());
-        if let Some(why) = why.filter(|why| before.as_ref() != Some(why)) {
-            report::print_error(&format!("warning: {why}"));
-        }
+        self.said.say(done.as_ref().err().map(Error::to_string));
         done.map_err(|_| Errno::IO)
     }
 }
@@ -186,10 +182,7 @@ fn asked(name: &OsStr) -> Option<String> {
 /// Shows objects until the folder is unmounted or the process is asked to stop.
 pub(crate) fn mount(options: &Mount, context: &Context) -> Result<Report, Failure> {
     let point = mount_point(&options.folder)?;
-    let mut prefix = options.prefix.clone().unwrap_or_default();
-    if !prefix.is_empty() && !prefix.ends_with('/') {
-        prefix.push('/');
-    }
+    let prefix = as_folder(options.prefix.as_deref().unwrap_or_default());
     let (plan, connection) = (context.plan()?, context.options()?);
     let (json, quiet) = (context.json, context.quiet);
     let runtime = csd_reactor::Config { spin_us: 0, ..runtime() };

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use csd_store::catalogue::Entry;
+use fuser::INodeNo;
 
 /// Number of the mounted folder.
-pub(super) const ROOT: u64 = 1;
+pub(super) const ROOT: u64 = INodeNo::ROOT.0;
 
 /// A folder, or an object.
 #[derive(Clone, Debug)]

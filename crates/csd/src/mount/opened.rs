@@ -3,7 +3,7 @@
 //! Drives read whole chunks, and the kernel asks for parts of them: a file keeps the chunks that it
 //! read last. A program that reads on gets more of them at once each time.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -41,10 +41,8 @@ pub(super) struct File {
     entry: Rc<Entry>,
     layout: Layout,
     header: Vec<u8>,
+    /// The chunks that were read last.
     kept: RefCell<Rc<Part>>,
-    /// Byte of the object behind the last read, and bytes to read at once if the next begins there.
-    next: Cell<u64>,
-    ahead_bytes: Cell<u64>,
     /// Reads of one file come one after another.
     turn: Semaphore,
 }
@@ -82,8 +80,6 @@ impl File {
             header: header(&entry),
             entry,
             kept: RefCell::default(),
-            next: Cell::new(0),
-            ahead_bytes: Cell::new(0),
             turn: Semaphore::new(1),
         }
     }
@@ -108,22 +104,21 @@ impl File {
             at += inside.len() as u64;
             bytes.extend_from_slice(&part.bytes[inside]);
         }
-        self.next.set(at);
         Ok(bytes)
     }
 
     /// Returns bytes around this one: those that are kept, or whole chunks that are read.
     async fn part_at(&self, array: &Array, at: u64) -> Result<Rc<Part>, Error> {
         let kept = Rc::clone(&self.kept.borrow());
-        if kept.range().contains(&at) {
+        let range = kept.range();
+        if range.contains(&at) {
             return Ok(kept);
         }
-        let goes_on = at == self.next.get() || at == kept.range().end;
-        let ahead = if goes_on { self.ahead_bytes.get() } else { 0 };
-        let (first, begin) = self.layout.chunk_at(at);
+        let goes_on = at == range.end;
+        let ahead = if goes_on { (2 * (at - range.start)).min(AHEAD_BYTES_MAX) } else { 0 };
+        let (_, begin) = self.layout.chunk_at(at);
         let (last, _) = self.layout.chunk_at((at + ahead).min(self.entry.bytes - 1));
-        let end = self.layout.bytes_of(last.max(first)).end;
-        self.ahead_bytes.set((2 * (end - begin)).min(AHEAD_BYTES_MAX));
+        let end = self.layout.bytes_of(last).end;
         let bytes = object::read(array, &self.entry, begin..end).await?;
         let part = Rc::new(Part { begin, bytes });
         self.kept.replace(Rc::clone(&part));
