@@ -18,9 +18,9 @@ use crate::stalled::{capsule, enabled, queue};
 const BLOCK_BYTES: u32 = 4096;
 /// Depth of the queue of the long reads.
 const DEPTH: u16 = 32;
-/// Most bytes that a host of long reads gets while another waits for 4 KiB: what the drive queues
-/// for a connection, what its reads ahead hold, and what the simulated network has on its way.
-const BYTES_BETWEEN_MAX: u64 = (1 << 20) + (4 << 20) + (1 << 20);
+/// Most bytes that a host of long reads gets while another waits for 4 KiB: what a connection sends
+/// before another has its turn, once or twice, and what the simulated network has on its way.
+const BYTES_BETWEEN_MAX: u64 = (256 << 10) + (128 << 10);
 
 /// Returns the capsule of a read of `bytes` bytes from block 0 on.
 fn read(cid: u16, bytes: u32) -> Vec<u8> {

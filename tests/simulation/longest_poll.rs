@@ -31,7 +31,7 @@ use csd_nvme::vendor::location::{Location, LocationKind};
 use csd_nvme::vendor::pages::{self, List, list_key};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
-use csd_reactor::{Buffer, CoreId, Listener, sleep};
+use csd_reactor::{Buffer, Class, CoreId, Listener, sleep, spawn};
 
 use crate::blocks::submit;
 use crate::{DRIVE, HOST, LIMIT, NQN};
@@ -325,6 +325,22 @@ async fn ranges(controller: Controller) {
     any(submit(&block, nvm::write_zeroes(block.nsid(), extent, false), &[]).await);
 }
 
+/// A full queue of the longest reads that are answered where they are parsed, again and again.
+async fn reads(controller: Controller) {
+    let block = Rc::new(Block::open(&controller, NSID_BLOCK).unwrap());
+    for _ in 0..4 {
+        let reads: Vec<_> = (0..100)
+            .map(|_| {
+                let block = Rc::clone(&block);
+                spawn(Class::Foreground, async move { block.read(0, 1 << 17).await.map(drop) })
+            })
+            .collect();
+        for read in reads {
+            read.await.unwrap();
+        }
+    }
+}
+
 #[test]
 fn no_poll_is_long_whatever_a_host_sends() {
     let lane = Lane::new(1 << 30);
@@ -335,6 +351,7 @@ fn no_poll_is_long_whatever_a_host_sends() {
     lane.step("programs and range sets", programs);
     lane.step("memory", memory);
     lane.step("ranges of blocks", ranges);
+    lane.step("reads at depth", reads);
     lane.step("combine", combine);
     assert_eq!(lane.scrub().1, 0, "what no medium can have is no damage");
 }

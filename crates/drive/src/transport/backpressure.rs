@@ -10,7 +10,7 @@ use csd_reactor::SemaphorePermit;
 use super::link::Link;
 
 /// Queued bytes at which commands that send data wait.
-const QUEUED_BYTES_MAX: usize = 1 << 20;
+const QUEUED_BYTES_MAX: usize = 256 << 10;
 /// Queued bytes of capsules at which a host that takes no answers is heard no more. The capsules of
 /// a full queue are much shorter.
 const CAPSULE_BYTES_MAX: usize = 64 << 10;

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use csd_nvme::capsule::SGL_IN_CAPSULE;
 use csd_nvme::nvm::{Command, Extent};
 use csd_nvme::vendor::NSID_BLOCK;
+use csd_reactor::worked;
 
 use super::super::data_pdu::DataPdu;
 use super::super::request::Request;
@@ -28,6 +29,7 @@ pub(in super::super) fn read(request: Request) -> Option<Request> {
         drop(pdu);
         return Some(request);
     }
+    worked(bytes.into());
     pdu.put(buffer, request.link.take(0));
     drop(pdu);
     request.core.count_read(u64::from(bytes));
@@ -52,6 +54,7 @@ pub(in super::super) fn write(request: Request, data: &[u8]) -> Option<Request> 
     if !core.block.write_now(extent, data) {
         return Some(request);
     }
+    worked(bytes.into());
     request.core.count_write(u64::from(bytes));
     request.complete(0);
     None

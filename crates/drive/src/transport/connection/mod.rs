@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use csd_nvme::pdu::Kind;
 use csd_nvme::tcp::Fatal;
-use csd_reactor::{Buffer, Class, Stream, TaskPool, now, spawn, timeout};
+use csd_reactor::{Buffer, Class, Stream, TaskPool, now, spawn, timeout, worked};
 
 use self::ending::Ending;
 use self::share::{Share, Yielding};
@@ -118,7 +118,9 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         first: None,
         watch: Watch::new(),
         yielding: None,
-        share: Share::WHOLE,
+        share: Share::HOST,
+        left: 0,
+        unparsed: Vec::new(),
         has_more: false,
         standstill: Standstill::default(),
         sent: 0,
@@ -135,8 +137,6 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     }
     let Serving { mut ending, mut connection } = serving;
     ending.cause = end.cause();
-    connection.yielding = None;
-    connection.share = Share::WHOLE;
     let commands = connection.disconnect(ending.disconnect());
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
@@ -237,6 +237,10 @@ struct Connection<S, F: Future> {
     // There is one in a task of a class that yields to hosts.
     yielding: Option<Yielding>,
     share: Share,
+    // Bytes that may still be sent in this poll.
+    left: usize,
+    // Bytes that were received while there was no room for answers.
+    unparsed: Vec<u8>,
     // True if bytes were left for the next turn although the socket may take them.
     has_more: bool,
     standstill: Standstill,
@@ -262,10 +266,11 @@ where
         if let Some(yielding) = &mut self.yielding {
             self.share = yielding.share(hosts.get(), now());
         }
+        self.left = self.share.bytes;
         for _ in 0..self.share.turns {
             if let Some(cause) = self.link.ended() {
                 // The last answers, as far as the socket takes them.
-                self.share = Share::WHOLE;
+                self.left = usize::MAX;
                 self.flush(cx)?;
                 return Err(cause.into());
             }
@@ -290,6 +295,9 @@ where
             if !received && waits && !self.has_more {
                 return self.watch.over(&self.link, cx).map_or(Ok(()), |cause| Err(cause.into()));
             }
+            if self.left == 0 {
+                break;
+            }
         }
         cx.waker().wake_by_ref();
         Ok(())
@@ -306,7 +314,7 @@ where
     /// Sends queued bytes, as far as the socket takes them.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut count = 0;
-        let most = self.share.bytes;
+        let most = self.left;
         while count < most && !self.link.outgoing.borrow().is_empty() {
             let mut outgoing = self.link.outgoing.borrow_mut();
             let sent = outgoing.send(most - count, |slices| self.stream.try_send(slices));
@@ -319,15 +327,18 @@ where
                 },
             }
         }
-        self.has_more = count >= most && !self.link.outgoing.borrow().is_empty();
+        self.left -= count;
+        self.has_more = self.left == 0 && !self.link.outgoing.borrow().is_empty();
         if count > 0 {
             self.sent += count as u64;
+            worked(count as u64);
             self.link.sent(count);
         }
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.left = usize::MAX;
         match self.flush(cx) {
             Ok(()) if !self.link.outgoing.borrow().is_empty() => Poll::Pending,
             _ => Poll::Ready(()),

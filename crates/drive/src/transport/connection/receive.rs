@@ -1,7 +1,9 @@
 //! Receiving: turns bytes into PDUs, and PDUs into commands that are begun.
 //!
 //! Invariants: bytes are received only when there is memory for the commands and data that they may
-//! contain; long data goes from the socket straight to its place.
+//! contain; commands are not begun while as much waits to be sent as may, so that a long queue of
+//! them takes no more of the core's time at once than a short one; long data goes from the socket
+//! straight to its place.
 
 use std::future::Future;
 use std::io;
@@ -24,6 +26,9 @@ use crate::log::Level;
 
 /// Data of at least this many bytes is received straight into its buffer.
 const DIRECT_BYTES_MIN: usize = 8 << 10;
+/// Most bytes that a connection keeps unparsed: a full queue of commands without data. With more
+/// left, commands are begun and wait.
+const UNPARSED_BYTES_MAX: usize = 16 << 10;
 
 impl<S, F> Connection<S, F>
 where
@@ -61,6 +66,9 @@ where
     }
 
     fn wanted_directly(&self) -> Option<(u16, u32, usize)> {
+        if !self.unparsed.is_empty() {
+            return None;
+        }
         match self.link.wire.borrow().data_wanted()? {
             (Target::Transfer(ttag), offset, most) if most >= DIRECT_BYTES_MIN => {
                 Some((ttag, offset, most))
@@ -92,19 +100,32 @@ where
     }
 
     fn receive_parsed(&mut self, cx: &mut Context<'_>) -> Result<Option<usize>, End> {
+        if !self.unparsed.is_empty() {
+            let mut unparsed = std::mem::take(&mut self.unparsed);
+            let count = unparsed.len() - self.parse(&unparsed, cx)?;
+            unparsed.drain(..count);
+            self.unparsed = unparsed;
+            return Ok(Some(count));
+        }
         let core = Rc::clone(&self.core);
         let mut scratch = core.scratch.borrow_mut();
         let most = scratch.len().min(self.share.bytes);
         let Some(count) = self.stream.try_recv(&mut scratch[..most])? else { return Ok(None) };
-        self.parse(&scratch[..count], cx)?;
+        let left = self.parse(&scratch[..count], cx)?;
+        self.unparsed.extend_from_slice(&scratch[count - left..count]);
         Ok(Some(count))
     }
 
-    fn parse(&mut self, mut input: &[u8], cx: &mut Context<'_>) -> Result<(), End> {
+    /// Parses bytes, up to the command after which no further one should begin because enough waits
+    /// to be sent. Returns the number of bytes that are left; they begin with a PDU.
+    fn parse(&mut self, mut input: &[u8], cx: &mut Context<'_>) -> Result<usize, End> {
         let link = Rc::clone(&self.link);
+        // A host that takes nothing is heard to the end of what it sent.
+        let heard_anyway = link.is_congested();
         loop {
             let event = link.wire.borrow_mut().next(&mut input)?;
-            let Some(event) = event else { return Ok(()) };
+            let Some(event) = event else { return Ok(0) };
+            let begins = matches!(event, Event::Command { data: 0, .. } | Event::DataEnd { .. });
             match event {
                 Event::Connected(reply) => link.push(&reply),
                 Event::Command { sqe, data } => self.command(sqe, data, cx)?,
@@ -124,6 +145,10 @@ where
                     }
                 }
                 Event::Terminated(request) => return Err(Cause::from(request).into()),
+            }
+            let may_stop = begins && !heard_anyway && input.len() <= UNPARSED_BYTES_MAX;
+            if may_stop && link.is_congested() {
+                return Ok(input.len());
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use csd_reactor::{Class, Instant};
 
-/// Turns of the loop in one poll, and bytes that each receives and sends at most.
+/// Turns of the loop in one poll, bytes that they send, and bytes that each receives at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) turns: usize,
@@ -16,8 +16,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Share of a connection that yields to none.
-    pub(super) const WHOLE: Self = Self { turns: 16, bytes: usize::MAX };
+    /// Share of a connection of a host, while other hosts wait for it.
+    pub(super) const HOST: Self = Self { turns: 16, bytes: 128 << 10 };
     /// Share while hosts are silent: what is made in one turn leaves in the next.
     const ALONE: Self = Self { turns: 2, bytes: 64 << 10 };
     /// Share next to commands of hosts, chosen by measurement:
