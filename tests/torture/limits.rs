@@ -103,7 +103,7 @@ fn strangers_who_break_rules_and_stay_do_not_pile_up() {
 
 #[test]
 fn many_slow_hosts_share_a_bounded_memory() {
-    const HOSTS: u16 = 64;
+    const HOSTS: u16 = 128;
     const PIECE: usize = 128 << 10;
     let metrics = metrics_address();
     // The least memory of a core: 24 MiB of it are for answers.
@@ -122,7 +122,7 @@ fn many_slow_hosts_share_a_bounded_memory() {
         io.stream.write_all(&capsules).unwrap();
         slow.push((host, io));
     }
-    // Every one of them alone would have a megabyte queued; the socket takes some more.
+    // Every one of them alone would have 256 KiB queued; the socket takes some more.
     for _ in 0..5 {
         assert_serves(address);
         let queued = metric(metrics, "csd_transfer_memory_bytes{core=\"0\",for=\"answers\"}");
