@@ -11,7 +11,7 @@ use csd_reactor::{Buffer, Class, block_on, spawn};
 use csd_store::array::{Array as Drives, ArrayFile, DriveIndex, Plan};
 use csd_store::catalogue::{self, Entry, State, claim_key};
 use csd_store::error::NameError;
-use csd_store::object::{self, Arrange, Error, GetOptions, On, PutOptions};
+use csd_store::object::{self, Error, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 use csd_store::{ElementType, Options};
 
@@ -45,13 +45,10 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
     let source = Cursor::new(vec![fill; BYTES]);
     let source = Source::raw("x", Box::new(source), ElementType::Bytes);
     let options = PutOptions {
-        name: "x".to_owned(),
         on,
         chunk_bytes: Some(CHUNK_BYTES),
-        arrange: Arrange::Spread,
-        align: None,
-        protect: None,
         page_bytes: Some(object::PAGE_BYTES),
+        ..PutOptions::new("x".to_owned())
     };
     let progress = object::Progress::none();
     match object::put(drives, source, &options, &progress).await {

@@ -1,5 +1,7 @@
 //! Objects as people use files: long lists, trees, contents and sizes by folder.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::support::data::{bytes, npy, small_i32};
@@ -33,11 +35,41 @@ fn a_list_is_sorted_by_name_or_size_and_has_a_total() {
     let long = array.csd(&["ls", "-l"]).expect(0, &[]).text();
     let digest = listed(&["b"])["objects"][0]["blake3"].as_str().unwrap()[..16].to_owned();
     let lines: Vec<&str> = long.lines().collect();
-    assert!(lines[1].starts_with("5,000  bytes  5000"), "{long}");
+    assert!(lines[1].contains("  5,000  bytes  5000"), "{long}");
     assert!(lines[3].contains(&digest) && lines[3].ends_with("  b"), "{long}");
     assert_eq!(lines[4], "3 objects, 5.6 KiB (5,710 bytes)");
-    // There is no date to sort by.
-    array.csd(&["ls", "--sort", "date"]).expect(2, &["name, size"]);
+}
+
+#[test]
+fn the_date_of_an_object_is_that_of_its_put_and_copies_keep_it() {
+    let began = clock();
+    let array = with(&[("first", 10), ("second", 5000)]);
+    let ended = clock();
+    let stored = |name: &str| {
+        let object = documented(&array, "stat", &[name], 0);
+        object["stored"].as_str().expect("it is known").to_owned()
+    };
+    let [first, second] = ["first", "second"].map(stored);
+    assert!(began <= first && first <= second && second <= ended, "{first}, {second}");
+    for words in [["cp", "first", "copy"], ["mv", "second", "other"]] {
+        array.csd(&words).expect(0, &[]);
+    }
+    assert_eq!([stored("copy"), stored("other")], [first.clone(), second.clone()]);
+    array.csd(&["rm", "other"]).expect(0, &[]);
+    array.csd(&["put", "x", "other"]).expect(0, &[]);
+    assert!(stored("other") > ended, "another content has another date");
+    let newest = documented(&array, "ls", &["--sort", "date"], 0);
+    assert_eq!(names(&newest)[0], "other");
+    let long = array.csd(&["ls", "-l"]).expect(0, &[]).text();
+    let minute = first[..16].replace('T', " ");
+    assert!(long.lines().nth(1).unwrap().starts_with(&minute), "{long}");
+}
+
+/// Returns the time in UTC as `csd` writes it.
+fn clock() -> String {
+    let words = ["-u", "+%Y-%m-%dT%H:%M:%S.%3NZ"];
+    let output = Command::new("date").args(words).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]

@@ -70,6 +70,8 @@
 //! - [`ended_commands`]: commands that are killed leave nothing running; [`silences`]: drives that
 //!   do not answer while they are measured
 //! - [`concurrent_writers`]: several writers of one name, and readers of what is removed
+//! - [`frequencies`]: lines, words and fields that are counted in the drives, compared with sort,
+//!   uniq and awk
 //! - [`search`]: lines that are found and counted in the drives, compared with grep and wc
 //! - [`reconnect`]: runs whose connection to a drive is cut, by a proxy
 
@@ -96,6 +98,7 @@ mod ended_commands;
 mod failures;
 mod files;
 mod folders;
+mod frequencies;
 mod growth;
 mod json;
 mod kernels;

@@ -58,7 +58,8 @@ fn objects_come_back_from_a_tar_as_they_were() {
     let done = documented(&array, "import", &["all.tar"], 0);
     assert_eq!(done["objects"].as_array().unwrap().len(), names.len());
     let after = array.csd(&["ls", "--json"]).json()["result"]["objects"].clone();
-    let same = ["name", "type", "shape", "bytes", "chunk_bytes", "on", "layout", "blake3"];
+    let same =
+        ["name", "type", "shape", "bytes", "chunk_bytes", "on", "layout", "stored", "blake3"];
     for (before, after) in before.as_array().unwrap().iter().zip(after.as_array().unwrap()) {
         for field in same {
             assert_eq!(before[field], after[field], "{}: {field}", before["name"]);

@@ -22,7 +22,7 @@ use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, core_local, spawn};
 use csd_store::array::{Array, ArrayFile, Plan};
 use csd_store::layout::Scheme;
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, On, PutOptions};
 use csd_store::scrub::{self, Bad, Cause, Limits, Proof, Scrubbed};
 use csd_store::source::Source;
 
@@ -203,11 +203,9 @@ async fn put_all() {
         let options = PutOptions {
             page_bytes: Some(object::PAGE_BYTES),
             protect: is_protected.then(|| Scheme::new(2, 1).unwrap()),
-            name: name.to_owned(),
             on,
             chunk_bytes: Some(CHUNK_BYTES as u64),
-            arrange: Arrange::Spread,
-            align: None,
+            ..PutOptions::new(name.to_owned())
         };
         let source = Source::raw("bytes", bytes, ElementType::Bytes);
         let progress = object::Progress::none();

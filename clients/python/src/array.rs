@@ -138,7 +138,8 @@ impl NativeObject {
         self.entry.bytes
     }
 
-    /// Returns the fields of `csd stat --json` that describe the object itself.
+    /// Returns what `csd stat --json` says about the object itself, and the time of its put as
+    /// milliseconds since 1970, 0 if it is not known.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let entry = &self.entry;
         let described = PyDict::new(py);
@@ -147,6 +148,7 @@ impl NativeObject {
         described.set_item("chunk_bytes", entry.chunk_bytes)?;
         let on = if matches!(entry.placement, Placement::Kv) { "kv" } else { "block" };
         described.set_item("on", on)?;
+        described.set_item("stored_unix_ms", entry.stored_unix_ms)?;
         described.set_item("epoch", entry.epoch)?;
         described.set_item("id", hex(&entry.id.0))?;
         described.set_item("blake3", entry.has_digest().then(|| hex(&entry.digest)))?;

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) fn utc() -> String {
     // A clock before 1970 is shown as 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    written(since.as_secs(), since.subsec_millis())
+    written(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Returns the time as seconds since 1970.
@@ -16,7 +16,9 @@ pub(crate) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn written(seconds: u64, ms: u32) -> String {
+/// Returns a time, in milliseconds since 1970, as [`utc`] does.
+pub(crate) fn written(unix_ms: u64) -> String {
+    let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(days);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
@@ -40,10 +42,10 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 #[test]
 fn dates_are_right_at_their_edges() {
-    assert_eq!(written(0, 7), "1970-01-01T00:00:00.007Z");
-    assert_eq!(written(951_782_399, 0), "2000-02-28T23:59:59.000Z");
-    assert_eq!(written(951_782_400, 0), "2000-02-29T00:00:00.000Z");
-    assert_eq!(written(951_868_800, 0), "2000-03-01T00:00:00.000Z");
-    assert_eq!(written(1_798_761_599, 999), "2026-12-31T23:59:59.999Z");
-    assert_eq!(written(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+    assert_eq!(written(7), "1970-01-01T00:00:00.007Z");
+    assert_eq!(written(951_782_399_000), "2000-02-28T23:59:59.000Z");
+    assert_eq!(written(951_782_400_000), "2000-02-29T00:00:00.000Z");
+    assert_eq!(written(951_868_800_000), "2000-03-01T00:00:00.000Z");
+    assert_eq!(written(1_798_761_599_999), "2026-12-31T23:59:59.999Z");
+    assert_eq!(written(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
 }

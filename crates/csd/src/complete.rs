@@ -49,6 +49,8 @@ const OBJECTS: &Where = &[
     (&["mv"], "new"),
     (&["grep"], "names"),
     (&["wc"], "names"),
+    (&["top-k"], "names"),
+    (&["histogram"], "names"),
     (&["protect"], "name"),
     (&["rm"], "names"),
     (&["scrub"], "names"),

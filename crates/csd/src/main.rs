@@ -17,7 +17,7 @@
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`put_input`] opens files that are stored, [`edges`] graphs; [`taken`] says what
 //!   they were taken for
-//! - [`grep`] and [`wc`] search and count text, by [`over_text`]
+//! - [`grep`], [`wc`] and [`frequencies`] search and count text, by [`over_text`]
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
 //!   [`mod@mount`], [`tunnel`], [`mod@os`], [`object`], [`files`], [`mod@get`], [`mod@protect`],
 //!   [`mod@repair`], [`mod@kv`], [`program`], [`run`], [`mod@meter`], [`mod@characterize`],
@@ -45,6 +45,7 @@ mod each_item;
 mod edges;
 mod escape;
 mod files;
+mod frequencies;
 mod generate;
 mod get;
 mod grep;
@@ -156,6 +157,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Mv(options) => files::mv(options, &context),
         Command::Grep(options) => grep::grep(&options, &context),
         Command::Wc(options) => wc::wc(&options, &context),
+        Command::TopK(options) => frequencies::top_k::top_k(&options, &context),
+        Command::Histogram(options) => frequencies::histogram::histogram(&options, &context),
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) if options.recursive => files::remove_folder(&options, &context),
         Command::Rm(options) => object::rm(&options, &context),

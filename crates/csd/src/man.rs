@@ -92,11 +92,11 @@ fn section(heading: &str, text: &str, to: &mut dyn Write) -> io::Result<()> {
 
 #[test]
 fn examples_and_notes_are_told_apart_in_any_order() {
-    let both = ("  csd ls", "Objects have no date.");
-    assert_eq!(parts("Examples:\n  csd ls\n\nObjects have no date."), both);
-    assert_eq!(parts("Objects have no date.\n\nExamples:\n  csd ls"), both);
+    let both = ("  csd ls", "Folders are no objects.");
+    assert_eq!(parts("Examples:\n  csd ls\n\nFolders are no objects."), both);
+    assert_eq!(parts("Folders are no objects.\n\nExamples:\n  csd ls"), both);
     assert_eq!(parts("Examples:\n  csd ls"), ("  csd ls", ""));
-    assert_eq!(parts("Objects have no date.\n"), ("", "Objects have no date."));
+    assert_eq!(parts("Folders are no objects.\n"), ("", "Folders are no objects."));
     assert_eq!(parts(""), ("", ""));
 }
 

@@ -151,14 +151,14 @@ impl Owner {
     }
 }
 
-/// Returns the attributes of a file or folder of this kind and mode. It has no times.
+/// Returns the attributes of a file or folder of this kind and mode, which was changed at this time.
 pub(crate) fn attributes(
     ino: INodeNo,
     (kind, perm): (FileType, u16),
+    time: SystemTime,
     size: u64,
     Owner { uid, gid }: Owner,
 ) -> FileAttr {
-    let time = SystemTime::UNIX_EPOCH;
     FileAttr {
         ino,
         size,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::array::lock::{Lock, Writers};
 use crate::cli;
+use crate::clock;
 use crate::context::Context;
 use crate::each_item::each_item;
 use crate::interruptible::Watch;
@@ -103,6 +104,7 @@ pub(crate) fn put_options(options: &cli::Put, name: String, input: &PutInput) ->
         align: None,
         protect: options.protect,
         page_bytes: Some(options.page_bytes).filter(|bytes| *bytes > 0),
+        stored_unix_ms: None,
     }
 }
 
@@ -142,6 +144,7 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
         ("layout", layout(&entry).to_owned()),
         ("drives", on_drives.join(", ")),
         ("protection", protection::in_words(&entry)),
+        ("stored", stored(&entry).unwrap_or_else(|| "at a time that is not known".to_owned())),
         ("epoch", entry.epoch.to_string()),
         ("id", hex(&entry.id.0)),
         ("blake3", digest(&entry)),
@@ -202,11 +205,17 @@ pub(crate) fn describe(entry: &Entry) -> Value {
         "on": placement(entry),
         "layout": layout(entry),
         "drives": entry.members,
+        "stored": stored(entry),
         "epoch": entry.epoch,
         "id": hex(&entry.id.0),
         "blake3": entry.has_digest().then(|| hex(&entry.digest)),
         "protection": protection::describe(entry),
     })
+}
+
+/// Returns the time at which an object was stored, in UTC, if it is known.
+pub(crate) fn stored(entry: &Entry) -> Option<String> {
+    (entry.stored_unix_ms > 0).then(|| clock::written(entry.stored_unix_ms))
 }
 
 /// Returns the namespace of an object's chunks in words.

@@ -25,6 +25,7 @@
 //! - [`encode`]: the parity of bytes that lie in rows of cells, by that code
 //! - [`search`]: the lines in which a regular expression matches
 //! - [`word_count`]: how many lines and words
+//! - [`frequencies`]: how often each line, word or field occurs
 //! - [`fingerprint`]: sums over pieces of that code, which tell code words from others
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
@@ -35,6 +36,7 @@ mod element;
 pub mod encode;
 pub mod erasure;
 pub mod fingerprint;
+pub mod frequencies;
 pub mod kernel;
 pub mod key_range;
 mod numeric;
@@ -44,6 +46,7 @@ pub mod registry;
 pub mod search;
 pub mod summarize;
 mod value;
+mod varint;
 pub mod vector_add;
 pub mod verify;
 pub mod word_count;

@@ -2,12 +2,12 @@
 
 use crate::kernel::Kernel;
 use crate::{
-    array_merge, count, encode, fingerprint, key_range, page_rank, search, summarize, vector_add,
-    verify, word_count,
+    array_merge, count, encode, fingerprint, frequencies, key_range, page_rank, search, summarize,
+    vector_add, verify, word_count,
 };
 
 /// The kernels of every drive, by program identifier.
-pub static BUILTIN: [&dyn Kernel; 11] = [
+pub static BUILTIN: [&dyn Kernel; 12] = [
     &count::KERNEL,
     &vector_add::KERNEL,
     &array_merge::KERNEL,
@@ -19,6 +19,7 @@ pub static BUILTIN: [&dyn Kernel; 11] = [
     &fingerprint::KERNEL,
     &search::KERNEL,
     &word_count::KERNEL,
+    &frequencies::KERNEL,
 ];
 
 /// Returns the kernel with this program identifier.
@@ -40,7 +41,7 @@ mod tests {
     #[test]
     fn kernels_have_names_and_identifiers_of_their_own_in_order() {
         // 9 is `combine` and 11 `pages`, which are no kernels.
-        for (program_id, kernel) in (1..=8).chain([10, 12, 13]).zip(BUILTIN) {
+        for (program_id, kernel) in (1..=8).chain([10, 12, 13, 14]).zip(BUILTIN) {
             assert_eq!(kernel.program_id(), program_id, "{}", kernel.name());
             assert!(by_name(kernel.name()).is_some_and(|found| found.name() == kernel.name()));
             let found = by_program_id(kernel.program_id());

@@ -173,6 +173,16 @@ pub fn core_local<T: 'static>() -> Option<Rc<T>> {
     Rc::clone(&found.1).downcast().ok()
 }
 
+/// Returns the time of day as milliseconds since 1970: from the operating system, or from 2026 on in
+/// the simulation. It may jump; [`now`](crate::now) does not.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn unix_ms() -> u64 {
+    current().backend.unix_ms()
+}
+
 /// Returns a random number: from the operating system, or from the world's seed in the simulation.
 ///
 /// # Panics

@@ -77,7 +77,7 @@ pub use compute_thread::{
 pub use config::Config;
 pub use core::{
     CoreGone, CoreId, backend_name, busy, call, charge, class, core_count, core_id, core_local,
-    post, random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
+    post, random_bytes, random_u64, set_core_local, spawn, stop_requested, unix_ms, yield_now,
 };
 pub use csd_buffer::{ALIGNMENT, Buffer, ITEM, work, worked};
 pub use door::{Completions, Door, Hosted, Pending, Unanswered, interruptible};

@@ -195,6 +195,7 @@ impl OutputObject {
             members: left.unwrap_or_else(|| first.members.clone()),
             whole: first.whole,
             protection: None,
+            stored_unix_ms: None,
         };
         let mut rooms = Vec::new();
         match job.plan.writes {

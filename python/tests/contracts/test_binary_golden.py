@@ -104,7 +104,7 @@ def entry(fields: dict[str, Any]) -> bytes:
     data: bytes = struct.pack(
         "<4sHBBQ16s12sIQIBBHHHHBBHBB4x32s",
         b"CSDC",
-        2 if {"sums", "protection", "survives", "copy"} & fields.keys() else 1,
+        version(fields),
         STATES[fields["state"]],
         ELEMENTS[fields["element"]],
         fields["epoch"],
@@ -133,7 +133,16 @@ def entry(fields: dict[str, Any]) -> bytes:
         data += b"".join(struct.pack("<HIQQ", *part) for part in parts)
     data += b"".join(struct.pack("<I", each) for each in fields.get("sums", []))
     data += parity(fields) + bytes.fromhex(fields.get("copy", ""))
+    if "stored_unix_ms" in fields:
+        data += struct.pack("<Q", fields["stored_unix_ms"])
     return data + struct.pack("<I", crc32c(data))
+
+
+def version(fields: dict[str, Any]) -> int:
+    """Return the version of an entry."""
+    if "stored_unix_ms" in fields:
+        return 3
+    return 2 if {"sums", "protection", "survives", "copy"} & fields.keys() else 1
 
 
 def pieces(protection: dict[str, Any]) -> tuple[int, int]:
@@ -146,7 +155,7 @@ def code(fields: dict[str, Any]) -> tuple[int, int, int, int]:
     """Return bytes 70 to 74 of an entry: its code, the size of the group, flags."""
     copy = ("copy" in fields) << 3
     if "protection" not in fields:
-        has_flags = bool({"survives", "copy"} & fields.keys())
+        has_flags = bool({"survives", "copy", "stored_unix_ms"} & fields.keys())
         return 0, 0, 0, copy | (has_flags and "sums" not in fields) << 2
     protection = fields["protection"]
     flags = ("sums" in protection) | ("missing" in protection) << 1 | ("sums" not in fields) << 2

@@ -249,7 +249,6 @@ pub async fn put(array: &Array, name: usize, content: Content, known: &Known) ->
     let bytes = bytes_of(content);
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
-        name: name_of(name),
         on: if on_block { On::Block } else { On::Kv },
         chunk_bytes: Some(CHUNK_BYTES),
         // Without protection at first; a protect spreads it.
@@ -262,6 +261,7 @@ pub async fn put(array: &Array, name: usize, content: Content, known: &Known) ->
             3 if known.borrow().codes => Some(scheme(2, 4)),
             _ => None,
         },
+        ..PutOptions::new(name_of(name))
     };
     match object::put(array, source, &options, &object::Progress::none()).await {
         Ok(_) => Told::Done,

@@ -11,7 +11,7 @@ use csd_kvlog::media::{Volatile, VolatileConfig};
 use csd_store::array::{Array, DriveIndex, GUARDED};
 use csd_store::catalogue::{Entry, Extents, Placement, rebuild};
 use csd_store::layout::Scheme;
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, On, PutOptions};
 use csd_store::repair::{self, Limits, Repaired};
 use csd_store::source::Source;
 
@@ -84,13 +84,10 @@ pub(super) async fn put(array: &Array, name: &str, byte: u8) -> Entry {
 /// Returns the options of an object on blocks that survives the loss of two drives.
 pub(super) fn options_of(name: &str) -> PutOptions {
     PutOptions {
-        name: name.to_owned(),
         on: On::Block,
         chunk_bytes: Some(CHUNK_BYTES),
-        arrange: Arrange::Spread,
-        align: None,
         protect: Some(Scheme::new(2, 2).unwrap()),
-        page_bytes: None,
+        ..PutOptions::new(name.to_owned())
     }
 }
 

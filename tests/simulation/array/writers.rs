@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use csd_kernels::ElementType;
 use csd_store::array::{Array, GUARDED};
-use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::object::{self, PutOptions};
 use csd_store::source::Source;
 
 use super::{Lane, plan};
@@ -20,15 +20,7 @@ const PUT_US: u64 = 5000;
 async fn put(name: String, is_done: Rc<Cell<bool>>) {
     let array = Array::connect_with(&plan(), &csd_initiator::Options::default(), GUARDED).await;
     let bytes = Box::new(io::Cursor::new(vec![7; 100_000]));
-    let options = PutOptions {
-        protect: None,
-        page_bytes: None,
-        name,
-        on: On::Kv,
-        chunk_bytes: None,
-        arrange: Arrange::Spread,
-        align: None,
-    };
+    let options = PutOptions::new(name);
     let source = Source::raw("bytes", bytes, ElementType::Bytes);
     let progress = object::Progress::none();
     let stored = object::put(&array, source, &options, &progress).await.expect("puts");

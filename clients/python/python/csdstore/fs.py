@@ -192,10 +192,19 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Return a number that is another one for another object."""
         return int(self.ukey(path), 16)
 
+    def created(self, path: str) -> datetime:
+        """Return the time at which the content was put; 1970 if it is not known.
+
+        A copy of an object has that of the object.
+        """
+        stored = int(self._object(path).describe()["stored_unix_ms"])
+        return datetime.fromtimestamp(stored / 1000, UTC)
+
     def modified(self, path: str) -> datetime:
         """Return a time that is another one for another object, for caches that compare times.
 
-        Objects have no time of change, so that it comes from the identifier.
+        It comes from the identifier: two objects of one name may be stored in one second. The time
+        of the put is that of `created`.
         """
         return datetime.fromtimestamp(int(self.ukey(path)[:8], 16) >> 2, UTC)
 

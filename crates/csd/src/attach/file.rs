@@ -47,7 +47,10 @@ impl OneFile {
             INodeNo::ROOT => (FileType::Directory, 0o700, 0),
             _ => (FileType::RegularFile, 0o600, self.bytes),
         };
-        FileAttr { blksize: self.block_bytes, ..attributes(ino, (kind, mode), size, self.owner) }
+        FileAttr {
+            blksize: self.block_bytes,
+            ..attributes(ino, (kind, mode), SystemTime::UNIX_EPOCH, size, self.owner)
+        }
     }
 }
 

@@ -42,14 +42,14 @@ pub(crate) struct Du {
 /// Order and form of `csd ls`.
 #[derive(Args, Debug)]
 pub(crate) struct Order {
-    /// Also show bytes, layout, drives, code and digest of each object, and the total
+    /// Also show date, bytes, layout, drives, code and digest of each object, and the total
     #[arg(long, short)]
     pub(crate) long: bool,
     /// Show names as a tree of folders with their sizes
     #[arg(long, conflicts_with = "long")]
     pub(crate) tree: bool,
-    /// Sort by name, or by size with the largest first
-    #[arg(long, value_enum, value_name = "name|size", default_value_t = Sort::Name)]
+    /// Sort by name, by size with the largest first, or by date with the newest first
+    #[arg(long, value_enum, value_name = "name|size|date", default_value_t = Sort::Name)]
     pub(crate) sort: Sort,
     /// Reverse the order
     #[arg(long, short)]
@@ -61,6 +61,7 @@ pub(crate) struct Order {
 pub(crate) enum Sort {
     Name,
     Size,
+    Date,
 }
 
 /// Options of `csd cp` and `csd mv`.

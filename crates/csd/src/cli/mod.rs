@@ -137,7 +137,7 @@ pub(crate) enum Command {
     /// Show objects as files of a folder that can be read, until it is unmounted (FUSE)
     ///
     /// A `/` in a name ends the name of a folder. A file is what `csd get` writes: numbers have a
-    /// .npy header if the name ends in .npy. Files have no dates. They cannot be written. A program
+    /// .npy header if the name ends in .npy. Their dates are those of the puts. They cannot be written. A program
     /// that has a file open reads the version that it opened, or gets an error (ESTALE) once that
     /// is gone. An object with the name of a folder hides the folder.
     Mount(mount::Mount),
@@ -199,6 +199,10 @@ Examples:
     Grep(search::Grep),
     /// Count the lines, words and bytes of objects, in the drives
     Wc(search::Wc),
+    /// Show the most frequent lines, words or fields of objects, counted in the drives
+    TopK(search::TopK),
+    /// Show how numbers in objects are distributed, counted in the drives
+    Histogram(search::Histogram),
     /// Protect an object against the loss of drives, by an erasure code
     Protect(Protect),
     /// Remove objects
@@ -373,6 +377,8 @@ impl Command {
             Self::Mv(_) => "mv",
             Self::Grep(_) => "grep",
             Self::Wc(_) => "wc",
+            Self::TopK(_) => "top-k",
+            Self::Histogram(_) => "histogram",
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
             Self::Scrub(_) => "scrub",

@@ -283,9 +283,11 @@ pub(crate) struct Stat {
 Examples:
   csd ls climate/                            objects whose names begin with climate/
   csd ls -l --sort size                      the largest first, and the total
+  csd ls -l --sort date                      the newest first
   csd ls --tree                              folders with their sizes
 
-Objects have no date: the catalogue keeps none.")]
+The date of an object is the time of its put, by the clock of the host that stored it. A copy keeps
+the date of its original. Objects of earlier builds have none.")]
 pub(crate) struct Ls {
     /// Only objects whose names begin with this
     pub(crate) prefix: Option<String>,

@@ -1,4 +1,4 @@
-//! Options of the commands that search and count text: `csd grep`, `csd wc`.
+//! Options of the commands that search and count text: `csd grep`, `wc`, `top-k`, `histogram`.
 
 use clap::{Args, ValueEnum};
 use csd_run::Mode;
@@ -84,6 +84,92 @@ pub(crate) struct Wc {
     pub(crate) bytes: bool,
     #[command(flatten)]
     pub(crate) place: Place,
+}
+
+/// Options of `csd top-k`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  csd top-k access.log                       the ten most frequent lines
+  csd top-k -k 3 --field 7 access.log        the three most frequent seventh words of lines
+  csd top-k --field 2 -d , cells.csv         second fields between commas; quotes mean nothing
+  csd top-k --words a.txt b.txt              words of both
+
+Lines are those of `sort | uniq -c | sort -rn` in the C locale. Counts are exact. The different
+items of each chunk cross the network, and those of all objects are in this host's memory, at most
+1 GiB.")]
+pub(crate) struct TopK {
+    /// Names of the objects
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Number of items to show
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 10)]
+    pub(crate) number: usize,
+    #[command(flatten)]
+    pub(crate) items: Items,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// Options of `csd histogram`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  csd histogram latencies.txt                lines that are numbers, in ten bins
+  csd histogram --field 4 access.log         the fourth words of lines
+  csd histogram -f 2 -d , --min 0 --max 100 --bins 20 cells.csv
+
+What is no number is counted apart. The different items of each chunk cross the network, and those
+of all objects are in this host's memory, at most 1 GiB.")]
+pub(crate) struct Histogram {
+    /// Names of the objects
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Number of bins, all equally wide
+    #[arg(short, long, value_name = "N", default_value_t = 10,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) bins: u16,
+    /// Lower bound of the first bin [default: the least number]
+    #[arg(long, value_name = "NUMBER", value_parser = finite, allow_negative_numbers = true)]
+    pub(crate) min: Option<f64>,
+    /// Upper bound of the last bin, which includes it [default: the greatest number]
+    #[arg(long, value_name = "NUMBER", value_parser = finite, allow_negative_numbers = true)]
+    pub(crate) max: Option<f64>,
+    #[command(flatten)]
+    pub(crate) items: Items,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// What of the lines is counted; whole lines by default.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Items {
+    /// Count words: rows of bytes between white space, as in the C locale
+    #[arg(short, long, conflicts_with = "field")]
+    pub(crate) words: bool,
+    /// Count the word of this number of each line, from 1, or the field with --delimiter
+    ///
+    /// Lines that have fewer count nothing.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) field: Option<u32>,
+    /// Byte between fields, such as `,`; a field may be empty
+    #[arg(short, long, value_name = "BYTE", value_parser = delimiter, requires = "field")]
+    pub(crate) delimiter: Option<u8>,
+}
+
+/// Parses a byte between fields; `\t` is a tab.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if *byte != b'\n' => Ok(*byte),
+        _ => Err("one byte other than a newline, or \\t for a tab".to_owned()),
+    }
+}
+
+/// Parses a finite number.
+fn finite(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "no number".to_owned())?;
+    if number.is_finite() { Ok(number) } else { Err("no finite number".to_owned()) }
 }
 
 /// Options that select the place where a text is read.

@@ -23,6 +23,7 @@ pub(super) struct About {
     pub(super) bytes: u64,
     /// BLAKE3 of the content, as hexadecimal digits, if it is known.
     pub(super) blake3: Option<String>,
+    stored_unix_ms: Option<u64>,
     on: On,
     chunk_bytes: u64,
     arrange: Arrange,
@@ -38,6 +39,7 @@ pub(super) fn comment(entry: &Entry) -> String {
         "shape": entry.shape,
         "bytes": entry.bytes,
         "blake3": entry.has_digest().then(|| hex(&entry.digest)),
+        "stored_unix_ms": (entry.stored_unix_ms > 0).then_some(entry.stored_unix_ms),
         "on": placement(entry),
         "chunk_bytes": entry.chunk_bytes,
         "layout": layout(entry),
@@ -79,6 +81,7 @@ pub(super) fn parse(comment: &str) -> Option<About> {
         shape,
         bytes: about["bytes"].as_u64()?,
         blake3: text("blake3").map(str::to_owned),
+        stored_unix_ms: about["stored_unix_ms"].as_u64().filter(|stored| *stored > 0),
         on: if text("on")? == "block" { On::Block } else { On::Kv },
         chunk_bytes: about["chunk_bytes"].as_u64()?,
         arrange: match text("layout")? {
@@ -105,6 +108,7 @@ pub(super) fn put_options(name: String, about: Option<&About>) -> PutOptions {
         chunk_bytes: Some(about.chunk_bytes),
         arrange: about.arrange.clone(),
         protect: about.protect,
+        stored_unix_ms: about.stored_unix_ms,
         ..plain
     }
 }

@@ -83,7 +83,11 @@ async fn member(
         Form::Raw => Vec::new(),
     };
     let bytes = entry.bytes + header.len() as u64;
-    let headers = tar_writer::headers(&path, bytes, unix_s(), &about::comment(entry));
+    let modified_s = match entry.stored_unix_ms {
+        0 => unix_s(),
+        stored => stored / 1000,
+    };
+    let headers = tar_writer::headers(&path, bytes, modified_s, &about::comment(entry));
     let sink = write(sink, headers).await?;
     let got = object::get(array, entry.clone(), GetOptions::whole(form), sink, progress).await;
     let Got { sink, warnings, .. } = got.map_err(|error| match error {

@@ -1,4 +1,6 @@
-//! `csd ls`: objects by name or size, as a table, a long table or a tree.
+//! `csd ls`: objects by name, size or date, as a table, a long table or a tree.
+
+use std::cmp::Reverse;
 
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
@@ -10,7 +12,7 @@ use super::tree;
 use crate::cli;
 use crate::cli::files::Sort;
 use crate::context::Context;
-use crate::object::{describe, layout, placement, shape};
+use crate::object::{describe, layout, placement, shape, stored};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{counted, exact_size, grouped, hex, size};
@@ -29,8 +31,10 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
         let rows = if all { with_staged(array, &of).await? } else { sealed(array, &of).await? };
         Ok((rows, array.down()))
     })?;
-    if options.order.sort == Sort::Size {
-        rows.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.bytes));
+    match options.order.sort {
+        Sort::Name => {}
+        Sort::Size => rows.sort_by_key(|(entry, _)| Reverse(entry.bytes)),
+        Sort::Date => rows.sort_by_key(|(entry, _)| Reverse(entry.stored_unix_ms)),
     }
     if options.order.reverse {
         rows.reverse();
@@ -99,6 +103,7 @@ fn short(rows: &[Row]) -> String {
 
 fn long(rows: &[Row]) -> String {
     let mut table = Table::new(&[
+        ("stored (UTC)", Align::Left),
         ("bytes", Align::Right),
         ("type", Align::Left),
         ("shape", Align::Left),
@@ -114,6 +119,7 @@ fn long(rows: &[Row]) -> String {
         let code = entry.protected().map(|(protection, _)| protection.scheme.to_string());
         let digest = entry.has_digest().then(|| hex(&entry.digest));
         table.row(vec![
+            stored(entry).map_or_else(|| "-".to_owned(), |stored| to_minutes(&stored)),
             grouped(entry.bytes),
             entry.element.to_string(),
             shape(&entry.shape),
@@ -127,6 +133,11 @@ fn long(rows: &[Row]) -> String {
         ]);
     }
     table.render()
+}
+
+/// Returns a time as `2026-11-21 07:00`.
+fn to_minutes(stored: &str) -> String {
+    stored.chars().take(16).collect::<String>().replace('T', " ")
 }
 
 fn total(rows: &[Row]) -> String {

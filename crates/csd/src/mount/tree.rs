@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use csd_reactor::{Door, core_local};
 use fuser::{
@@ -35,9 +35,14 @@ impl Tree {
 
 fn attributes_of(number: u64, node: &Node, owner: Owner) -> FileAttr {
     let number = INodeNo(number);
+    let epoch = SystemTime::UNIX_EPOCH;
     match &node.entry {
-        Some(entry) => attributes(number, (FileType::RegularFile, 0o444), length(entry), owner),
-        None => attributes(number, (FileType::Directory, 0o555), 0, owner),
+        Some(entry) => {
+            let stored = Duration::from_millis(entry.stored_unix_ms);
+            let time = epoch.checked_add(stored).unwrap_or(epoch);
+            attributes(number, (FileType::RegularFile, 0o444), time, length(entry), owner)
+        }
+        None => attributes(number, (FileType::Directory, 0o555), epoch, 0, owner),
     }
 }
 

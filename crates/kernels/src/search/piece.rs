@@ -7,6 +7,7 @@
 //! line of the piece is in no run. Invariant: the form says where everything ends.
 
 use super::select::newlines;
+use crate::varint;
 
 /// Selected lines that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +53,8 @@ impl<'a> Piece<'a> {
     ) -> Result<Option<(u64, &'a [u8])>, E> {
         let Some(mut rest) = self.runs else { return Ok(None) };
         loop {
-            let skipped = number(&mut rest)?;
-            let count = number(&mut rest)?;
+            let skipped = varint::take(&mut rest).ok_or(Unreadable)?;
+            let count = varint::take(&mut rest).ok_or(Unreadable)?;
             if count == 0 {
                 return Ok(Some((skipped, rest)));
             }
@@ -74,34 +75,6 @@ pub struct Unreadable;
 fn end_of_lines(bytes: &[u8], count: u64) -> Option<usize> {
     let nth = usize::try_from(count).ok()?.checked_sub(1)?;
     memchr::memchr_iter(b'\n', bytes).nth(nth).map(|newline| newline + 1)
-}
-
-/// Takes a number off the front.
-fn number(rest: &mut &[u8]) -> Result<u64, Unreadable> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let (&byte, behind) = rest.split_first().ok_or(Unreadable)?;
-        *rest = behind;
-        let digit = u64::from(byte & 0x7F);
-        // The last byte has one digit's room.
-        if digit << shift >> shift != digit {
-            return Err(Unreadable);
-        }
-        number |= digit << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(Unreadable)
-}
-
-/// Appends a number.
-pub(super) fn append_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number.to_le_bytes()[0]);
 }
 
 /// Writes what is between runs.
@@ -128,8 +101,8 @@ impl Writer {
     /// Returns what precedes a run of `count` lines; 0 ends the runs.
     pub(super) fn head(&mut self, count: u64) -> Vec<u8> {
         let mut head = Vec::with_capacity(4);
-        append_number(&mut head, std::mem::take(&mut self.skipped));
-        append_number(&mut head, count);
+        varint::append(&mut head, std::mem::take(&mut self.skipped));
+        varint::append(&mut head, count);
         head
     }
 }
@@ -179,7 +152,7 @@ mod tests {
         let long = [&b"\n"[..], &[0xFF; 10], &[0, 0]].concat();
         assert_eq!(read(&long), Err(Unreadable));
         let mut greatest = b"\n".to_vec();
-        append_number(&mut greatest, u64::MAX);
+        varint::append(&mut greatest, u64::MAX);
         greatest.push(0);
         assert_eq!(read(&greatest), Ok((vec![], Some((u64::MAX, &b""[..])))));
         let many = [&greatest[..1], &[0], &greatest[1..11], b"x\n"].concat();

@@ -82,7 +82,7 @@ impl Counts {
 }
 
 /// Returns true for white space, as in the C locale.
-fn is_space(byte: u8) -> bool {
+pub(crate) fn is_space(byte: u8) -> bool {
     byte == b' ' || byte.wrapping_sub(b'\t') < 5
 }
 

@@ -10,6 +10,7 @@ mod kernel;
 mod program;
 
 pub use counter::Counts;
+pub(crate) use counter::is_space;
 pub use kernel::KERNEL;
 
 /// Program identifier (PID) of the built-in program.

@@ -90,6 +90,8 @@ pub(crate) trait Backend {
     /// Returns the name for logs and reports: `uring`, `epoll` or `sim`.
     fn name(&self) -> &'static str;
     fn now(&self) -> Instant;
+    /// Returns milliseconds since 1970, in UTC.
+    fn unix_ms(&self) -> u64;
     fn fill_random(&self, bytes: &mut [u8]);
 
     fn bind(&self, at: &Endpoint) -> io::Result<SocketKey>;

@@ -46,6 +46,9 @@ impl SimBackend {
     }
 }
 
+/// Time of day at which a world begins: 2026-01-01.
+const BEGINS_UNIX_MS: u64 = 1_767_225_600_000;
+
 fn over() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the simulated machine is gone")
 }
@@ -57,6 +60,10 @@ impl Backend for SimBackend {
 
     fn now(&self) -> Instant {
         Instant::from_ns(self.look(|state| state.now_ns).unwrap_or(0))
+    }
+
+    fn unix_ms(&self) -> u64 {
+        BEGINS_UNIX_MS + self.now().us() / 1000
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {

@@ -2,7 +2,7 @@
 //!
 //! Writes no chunks. Invariant: a put does not stage over an existing object.
 
-use csd_reactor::random_bytes;
+use csd_reactor::{random_bytes, unix_ms};
 
 use super::{Error, check_name, remove};
 use crate::array::{Array, DriveIndex};
@@ -28,6 +28,8 @@ pub struct Shape {
     pub whole: bool,
     /// Protection, without parity.
     pub protection: Option<Protection>,
+    /// Time at which its content was put, milliseconds since 1970; `None` for now.
+    pub stored_unix_ms: Option<u64>,
 }
 
 /// Result of a put.
@@ -173,5 +175,6 @@ pub(super) fn stage(name: &str, shape: Shape) -> Entry {
         survives: 0, // set when it is written
         protection: shape.protection,
         copy: None,
+        stored_unix_ms: shape.stored_unix_ms.unwrap_or_else(unix_ms),
     }
 }

@@ -92,6 +92,7 @@ fn shape(array: &Array, original: &Entry) -> Result<Shape, Error> {
         protection: parity::plan(array, &members, scheme)?,
         whole: original.whole,
         members,
+        stored_unix_ms: Some(original.stored_unix_ms).filter(|stored| *stored > 0),
     })
 }
 
@@ -120,6 +121,7 @@ async fn make(
         state: entry.state,
         protection: entry.protection.clone(),
         survives: entry.survives,
+        stored_unix_ms: entry.stored_unix_ms,
         offset,
         parts,
         ..planned

@@ -44,6 +44,8 @@ pub struct PutOptions {
     /// Size of the pages that get checksums of their own, bytes: a power of two from 4,096 to
     /// 8 MiB. `None` if none get one.
     pub page_bytes: Option<u32>,
+    /// Time at which the content was put, milliseconds since 1970; `None` for now.
+    pub stored_unix_ms: Option<u64>,
 }
 
 impl PutOptions {
@@ -59,6 +61,7 @@ impl PutOptions {
             align: None,
             protect: None,
             page_bytes: None,
+            stored_unix_ms: None,
         }
     }
 }
@@ -125,6 +128,7 @@ async fn put_under(
 /// options.
 fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, Error> {
     let (element, on) = (source.element(), options.on);
+    let stored_unix_ms = options.stored_unix_ms;
     if let Some(to) = &options.align {
         if options.chunk_bytes.is_some_and(|bytes| bytes != u64::from(to.chunk_bytes)) {
             let why = format!("{:?} has chunks of {} bytes", to.name, to.chunk_bytes);
@@ -134,7 +138,16 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
         let protection = parity::plan(array, &members, options.protect)?;
         let whole = to.whole && protection.is_none();
         let offset = Some(offset);
-        return Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection });
+        return Ok(Shape {
+            element,
+            on,
+            chunk_bytes,
+            offset,
+            members,
+            whole,
+            protection,
+            stored_unix_ms,
+        });
     }
     let value_bytes_max = array.drives().map(|drive| drive.value_bytes_max).min().unwrap_or(0);
     let block_bytes = array.drives().map(|drive| drive.block.block_bytes()).max().unwrap_or(0);
@@ -154,7 +167,7 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
     let spread = matches!(options.arrange, Arrange::Spread | Arrange::Whole);
     let offset = if spread && !whole { None } else { Some(0) };
     let protection = parity::plan(array, &members, options.protect)?;
-    Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection })
+    Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection, stored_unix_ms })
 }
 
 /// Writes all chunks, and completes the entry accordingly.

@@ -31,6 +31,7 @@ impl Entry {
             survives: 0,
             protection: None,
             copy: None,
+            stored_unix_ms: 0,
         }
     }
 }

@@ -35,6 +35,8 @@ const VERSION: u16 = 1;
 /// Version of an entry with digests of its chunks, a protection, losses that it survives, or a
 /// copy.
 const VERSION_WITH_SUMS: u16 = 2;
+/// Version of an entry with the time at which its object was stored; its flags always count.
+const VERSION_WITH_TIME: u16 = 3;
 /// Longest name, bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
 
@@ -94,6 +96,9 @@ pub struct Entry {
     pub protection: Option<Protection>,
     /// Identifier of a copy or of an object that will replace this one, while it is being written.
     pub copy: Option<ObjectId>,
+    /// Time at which the put of the content began, milliseconds since 1970; copies have that of
+    /// their original. 0 when it is not known, as in entries of versions 1 and 2.
+    pub stored_unix_ms: u64,
 }
 
 /// Reason why bytes are not a valid entry.
@@ -165,7 +170,11 @@ impl Entry {
         let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
         out.extend_from_slice(&MAGIC);
         let is_plain = self.sums.is_empty() && self.protection.is_none() && !self.has_flags();
-        let version = if is_plain { VERSION } else { VERSION_WITH_SUMS };
+        let version = match (self.stored_unix_ms, is_plain) {
+            (0, true) => VERSION,
+            (0, false) => VERSION_WITH_SUMS,
+            _ => VERSION_WITH_TIME,
+        };
         out.extend_from_slice(&version.to_le_bytes());
         out.push(state_code(self.state));
         out.push(self.element.code());
@@ -197,6 +206,9 @@ impl Entry {
         self.sums.iter().for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()));
         self.encode_protection(&mut out);
         self.copy.iter().for_each(|copy| out.extend_from_slice(&copy.0));
+        if self.stored_unix_ms > 0 {
+            out.extend_from_slice(&self.stored_unix_ms.to_le_bytes());
+        }
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -214,7 +226,7 @@ impl Entry {
             return Err(Malformed("wrong magic number"));
         }
         let version = input.u16()?;
-        if !matches!(version, VERSION | VERSION_WITH_SUMS) {
+        if !(VERSION..=VERSION_WITH_TIME).contains(&version) {
             return Err(Malformed("unknown version"));
         }
         if crc32c::crc32c(body).to_le_bytes() != crc {
@@ -240,7 +252,7 @@ impl Entry {
         let (kind, whole) = (kind_of(layout)?, layout == LAYOUT_WHOLE);
         let offset = input.u16()?;
         let (members, dimensions, name_bytes) = (input.u16()?, input.u16()?, input.u16()?);
-        let header = Header::parse(input.array()?, version == VERSION_WITH_SUMS)?;
+        let header = Header::parse(input.array()?, version)?;
         let digest = input.array()?;
         let members = (0..members).map(|_| input.drive()).collect::<Result<Vec<_>, _>>()?;
         let shape = (0..dimensions).map(|_| input.u64()).collect::<Result<Vec<_>, _>>()?;
@@ -258,7 +270,7 @@ impl Entry {
             Some(kind) => Some(parse_parts(input, kind, chunk_bytes, members.len())?),
             None => None,
         };
-        let sums = match version == VERSION_WITH_SUMS && header.has_sums(chunks)? {
+        let sums = match version > VERSION && header.has_sums(chunks)? {
             true => parse_sums(input, chunks)?,
             false => Vec::new(),
         };
@@ -282,10 +294,17 @@ impl Entry {
             survives: header.survives(),
             protection: None,
             copy: None,
+            stored_unix_ms: 0,
         };
         entry.check_layout(chunks)?;
         entry.protection = header.rest(input, &entry)?;
         entry.copy = header.copy(input)?;
+        if version == VERSION_WITH_TIME {
+            entry.stored_unix_ms = input.u64()?;
+            if entry.stored_unix_ms == 0 {
+                return Err(Malformed("stored at no time"));
+            }
+        }
         if !input.0.is_empty() {
             return Err(Malformed("bytes after its end"));
         }

@@ -8,7 +8,7 @@
 use csd_nvme::kv::Key;
 
 use super::wire::{Cursor, length};
-use super::{Entry, Malformed, ObjectId, State};
+use super::{Entry, Malformed, ObjectId, State, VERSION, VERSION_WITH_TIME};
 use crate::array::{DRIVES_MAX, DriveIndex};
 use crate::layout::{self, Scheme, Stripes};
 
@@ -155,7 +155,7 @@ impl Entry {
 
     /// Returns true if the header's flags count, although there is no protection.
     pub(super) fn has_flags(&self) -> bool {
-        self.survives > 0 || self.copy.is_some()
+        self.survives > 0 || self.copy.is_some() || self.stored_unix_ms > 0
     }
 
     fn parity_epoch(&self) -> Option<u64> {
@@ -236,32 +236,34 @@ pub(super) struct Header {
     group: usize,
     flags: u8,
     survives: u8,
+    // True if the flags count also without a protection.
+    has_flags: bool,
 }
 
 impl Header {
-    pub(super) fn parse(bytes: [u8; 10], has_version: bool) -> Result<Self, Malformed> {
+    pub(super) fn parse(bytes: [u8; 10], version: u16) -> Result<Self, Malformed> {
         let [data, parity, low, high, flags, survives, rest @ ..] = bytes;
         if rest != [0; 4] || flags > HAS_PARITY | HAS_MISSING | NO_SUMS | HAS_COPY {
             return Err(Malformed("reserved bytes are not zero"));
         }
         let group = u16::from_le_bytes([low, high]).into();
-        if bytes != [0; 10] && !has_version {
+        if bytes != [0; 10] && version == VERSION {
             return Err(Malformed("reserved bytes are not zero"));
         }
         if survives > SURVIVES_MAX {
             return Err(Malformed("more losses than a code survives"));
         }
-        let has_flags = survives > 0 || flags & HAS_COPY != 0;
+        let has_flags = survives > 0 || flags & HAS_COPY != 0 || version == VERSION_WITH_TIME;
         let known = if has_flags { NO_SUMS | HAS_COPY } else { 0 };
         if data == 0 && parity == 0 && group == 0 && flags & !known == 0 {
-            return Ok(Self { scheme: None, group, flags, survives });
+            return Ok(Self { scheme: None, group, flags, survives, has_flags });
         }
         let scheme = Scheme::new(data.into(), parity.into());
         let scheme = scheme.filter(|_| group <= DRIVES_MAX).ok_or(Malformed("unknown code"))?;
         if flags & (HAS_PARITY | HAS_MISSING) == HAS_MISSING {
             return Err(Malformed("missing pieces of no parity"));
         }
-        Ok(Self { scheme: Some(scheme), group, flags, survives })
+        Ok(Self { scheme: Some(scheme), group, flags, survives, has_flags })
     }
 
     /// Returns the number of losses that the name survives.
@@ -271,8 +273,7 @@ impl Header {
 
     /// Returns true if the entry has sums of so many chunks.
     pub(super) fn has_sums(&self, chunks: u32) -> Result<bool, Malformed> {
-        let has_flag = self.scheme.is_some() || self.survives > 0 || self.flags & HAS_COPY != 0;
-        match (has_flag, self.flags & NO_SUMS == 0) {
+        match (self.scheme.is_some() || self.has_flags, self.flags & NO_SUMS == 0) {
             (false, _) => Ok(true),
             (true, true) if chunks == 0 => Err(Malformed("sums of no chunk")),
             (true, has_sums) => Ok(has_sums),

@@ -30,6 +30,8 @@ struct Golden {
     survives: u8,
     protection: Option<GoldenProtection>,
     copy: Option<String>,
+    #[serde(default)]
+    stored_unix_ms: u64,
 }
 
 #[derive(serde::Deserialize)]
@@ -107,6 +109,7 @@ impl Golden {
             survives: self.survives,
             protection: self.protection.map(GoldenProtection::protection),
             copy: self.copy.map(|copy| ObjectId(unhex(&copy))),
+            stored_unix_ms: self.stored_unix_ms,
         }
     }
 }
