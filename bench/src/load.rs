@@ -68,11 +68,21 @@ impl Loader {
         threads: usize,
         stop: &Stop,
     ) -> Result<Self, Error> {
+        Self::spinning(address, settings, (threads, SPIN_US), stop)
+    }
+
+    /// Connects threads that poll for so many microseconds before they sleep.
+    fn spinning(
+        address: &Address,
+        settings: &Settings,
+        (threads, spin_us): (usize, u32),
+        stop: &Stop,
+    ) -> Result<Self, Error> {
         let config = Config {
             name: "bench".to_owned(),
             cores: threads,
             compute_yields: false,
-            spin_us: SPIN_US,
+            spin_us,
             ..Config::default()
         };
         let hosted = Hosted::start(&config, threads).map_err(failed)?;
@@ -105,6 +115,17 @@ impl Loader {
     pub fn started(server: &Server, threads: usize, stop: &Stop) -> Result<Self, Error> {
         let settings = Settings { tries: 0, ..Settings::default() };
         Self::connect(&Address::new(server.address, NQN), &settings, threads, stop)
+    }
+
+    /// Does the same with threads that sleep when they have nothing to do, because they share the
+    /// CPUs with the drive.
+    ///
+    /// # Errors
+    /// Those of [`Loader::connect`].
+    pub fn sharing(server: &Server, threads: usize, stop: &Stop) -> Result<Self, Error> {
+        let settings = Settings { tries: 0, ..Settings::default() };
+        let address = Address::new(server.address, NQN);
+        Self::spinning(&address, &settings, (threads, 0), stop)
     }
 
     /// Stores `count` values of `value_bytes` bytes. Returns their keys, in order.

@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use csd_drive::MediaKind;
 use csd_drive::throttle::{Cost, Model};
+use csd_drive::{MediaKind, Resources, dedup};
 use csd_kernels::encode::PROGRAM_ID;
 use csd_kvlog::media::Direct;
 use csd_reactor::end_with_parent;
+use csd_sched::Policy;
 use rustix::process::Pid;
 
 use crate::wire::NQN;
@@ -53,6 +54,15 @@ pub struct Options {
     /// Number of cores of the drive; of the floor of long operations, its connections.
     #[arg(long, default_value_t = 1)]
     pub cores: usize,
+    /// Let servers and client run on all CPUs.
+    #[arg(long)]
+    pub unpinned: bool,
+    /// Count chunks of this many bytes that were there before [default: not at all]
+    #[arg(long)]
+    pub dedup: Option<u32>,
+    /// Policy that chooses the core of the counting.
+    #[arg(long, default_value_t = Policy::default())]
+    pub policy: Policy,
     /// Time that the program `encode` takes for a byte, ns [default: as long as it takes]
     #[arg(long)]
     pub encode_ns_per_byte: Option<f64>,
@@ -63,6 +73,8 @@ pub struct Options {
 
 /// Default of the time that a measured drive polls before it sleeps, microseconds.
 pub const SPIN_US: u32 = 1000;
+/// Most memory for the chunks that a drive knows, bytes.
+const DEDUP_MEMORY_BYTES: u64 = 64 << 20;
 /// Default size of new media, bytes.
 pub const SIZE_BYTES: u64 = 384 << 20;
 
@@ -75,6 +87,9 @@ impl Default for Options {
             cpu: None,
             size_bytes: SIZE_BYTES,
             cores: 1,
+            unpinned: false,
+            dedup: None,
+            policy: Policy::default(),
             encode_ns_per_byte: None,
             parent: None,
         }
@@ -86,7 +101,7 @@ impl Options {
     /// client.
     pub fn pinned_to(&self) -> Option<usize> {
         let allowed = cpus::allowed();
-        self.cpu.or(allowed.first().copied()).filter(|_| allowed.len() > 1)
+        self.cpu.or(allowed.first().copied()).filter(|_| allowed.len() > 1 && !self.unpinned)
     }
 
     fn arguments(&self) -> Vec<OsString> {
@@ -95,6 +110,13 @@ impl Options {
         arguments.extend(["--size-bytes".into(), self.size_bytes.to_string().into()]);
         arguments.extend(["--cores".into(), self.cores.to_string().into()]);
         arguments.extend(["--parent".into(), std::process::id().to_string().into()]);
+        if self.unpinned {
+            arguments.push("--unpinned".into());
+        }
+        if let Some(bytes) = self.dedup {
+            arguments.extend(["--dedup".into(), bytes.to_string().into()]);
+        }
+        arguments.extend(["--policy".into(), self.policy.name().into()]);
         if let Some(cpu) = self.pinned_to() {
             arguments.extend(["--cpu".into(), cpu.to_string().into()]);
         }
@@ -237,6 +259,10 @@ fn drive(options: &Options) -> Result<(), Error> {
         None => MediaKind::Memory,
     };
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("--backend: {why}"));
+    let dedup = options
+        .dedup
+        .map(|chunk_bytes| dedup::Options { chunk_bytes, memory_bytes: DEDUP_MEMORY_BYTES });
+    let resources = Resources { dedup, policy: options.policy, ..Resources::default() };
     let config = csd_drive::Config {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
         nqn: NQN.into(),
@@ -246,6 +272,7 @@ fn drive(options: &Options) -> Result<(), Error> {
         cores: options.cores,
         backend: options.backend.parse().map_err(|why| wrong(&why))?,
         spin_us: options.spin_us,
+        resources,
         throttle: options.encode_ns_per_byte.map(encoder),
         ..csd_drive::Config::default()
     };

@@ -2,7 +2,9 @@
 
 #![no_main]
 
-use csd_kernels::{array_merge, count, encode, fingerprint, page_rank, search, vector_add, verify};
+use csd_kernels::{
+    array_merge, count, encode, fingerprint, frequencies, page_rank, search, vector_add, verify,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -23,6 +25,9 @@ fuzz_target!(|data: &[u8]| {
     }
     if let Ok(parameters) = search::Parameters::parse(data) {
         assert_eq!(parameters.encode(), data);
+    }
+    if let Ok(item) = frequencies::Item::parse(data) {
+        assert_eq!(item.encode(), data);
     }
     if let Ok(parameters) = encode::Parameters::parse(data) {
         assert_eq!(parameters.encode(), data);

@@ -117,6 +117,6 @@ fn wrong_words_and_lost_drives_are_said() {
     assert_eq!(detail["objects"][0]["name"], "x");
     let before = array.csd(&["top-k", "p"]).expect(0, &[]).text();
     array.kill(0);
-    assert_eq!(array.csd(&["top-k", "p"]).expect(0, &[]).text(), before);
-    array.csd(&["top-k", "x"]).expect(4, &["d0"]);
+    assert_eq!(array.csd(&["top-k", "p"]).expect(4, &["d0"]).text(), before);
+    array.csd(&["top-k", "x"]).expect(1, &["d0"]);
 }

@@ -24,7 +24,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let own = "drive serve;bench block;bench kv;bench verify;bench ec;scrub;kv range;attach;mount;\
                tunnel up;os up;os status;os down;meter;os service start;\
                os service stop;array add;array remove;\
-               array replace;grep;wc;top-k;histogram";
+               array replace;grep;wc;top-k;histogram;drive service policy;drive trace";
     let mut seen: Vec<String> = own.split(';').map(str::to_owned).collect();
     let mut run = |line: &str| {
         let line = line.replace("URL", &url).replace("GREP", &grep);

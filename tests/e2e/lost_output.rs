@@ -30,11 +30,12 @@ fn every_command_that_prints_says_that_its_output_is_lost() {
     array.file("x.bin", &bytes);
     let url = array.url(0);
     let lines = "put x.bin x --type i32;put x.bin y --type i32 --align x;ls;stat x;scrub x;repair;\
-        put --each x.bin;cat x.bin;du;sum x;cp x z;mv z z2;wc x.bin;top-k x.bin;histogram x.bin;sync csd:none folder;\
-        export t.tar x;import t.tar t/;\
+        put --each x.bin;cat x.bin;du;sum x;cp x z;mv z z2;wc x.bin;top-k x.bin;\
+        histogram x.bin;sync csd:none folder;export t.tar x;import t.tar t/;\
         run count x --equal 7;run vector-add x y -o sum;run summarize x --on host;get x -;\
         array status;array reclaim;array rebuild d0;array rebalance;protect x rs:1+1;\
-        drive log;drive status;kv put x.bin k --drive URL;kv ls --drive URL;kv info --drive URL;\
+        drive log;drive trace;drive status;kv put x.bin k --drive URL;kv ls --drive URL;\
+        kv info --drive URL;\
         kv get k - --drive URL;kv exists k --drive URL;kv gc --drive URL;kv flush --drive URL;\
         kv rm k --drive URL;program list --drive URL;rm y;secret new;completions bash;--help;\
         kv --help;--version;array up;array down";

@@ -186,9 +186,72 @@ fn duplicate_chunks_are_counted_and_said() {
     for line in ["csd_dedup_chunks_total 160", "csd_dedup_unique_bytes 40960"] {
         assert!(page.contains(&format!("\n{line}\n")), "{line}: {page}");
     }
+    let refused = drive.array.csd(&["drive", "serve", "--media", "memory", "--policy", "bts"]);
+    refused.expect(2, &["--dedup"]);
     for wrong in ["100", "3K", "128K", "64"] {
         let args = ["drive", "serve", "--media", "memory", "--size", "256M", "--dedup", wrong];
         let words = ["invalid value", "a chunk is a power of two from 128 to 64K"];
         drive.array.csd(&args).expect(2, &words);
     }
+}
+
+#[test]
+fn the_core_that_counts_is_chosen_by_a_policy_that_is_changed_while_it_runs() {
+    let drive = Drive::serve("memory", &["--cores", "2", "--dedup", "4K", "--policy", "bts"]);
+    let url = drive.url();
+    let (_admin, mut io) = drive.connect();
+    let mut stored = 0;
+    let mut store = |values: u8| {
+        for number in 0..values {
+            assert_eq!(io.command(kv(0x01, &[number], 16 << 10), &[number; 16 << 10], 0).status, 0);
+        }
+        stored += u64::from(values) * (16 << 10);
+        stored
+    };
+    let ask = |command: &str| {
+        let words: Vec<&str> = command.split(' ').chain([url.as_str(), "--json"]).collect();
+        drive.array.csd(&words).expect(0, &[]).json()
+    };
+    let dedup =
+        |answer: &Value| services(answer).into_iter().find(|one| one["name"] == "dedup").unwrap();
+    let all_are_counted = |bytes: u64| {
+        wait_until("everything is counted", || {
+            dedup(&ask("drive service list"))["bytes"] == json!(bytes)
+        });
+    };
+    all_are_counted(store(200));
+    let trace = |last: &str| {
+        let answer = ask(&format!("drive trace --last {last}"));
+        let wrong = Page::read().wrong("", "csd drive trace", &answer["result"]);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        answer["result"]["drives"][0].clone()
+    };
+    let of_bts = trace("256");
+    assert_eq!((&of_bts["policy"], &of_bts["cores"]), (&json!("bts"), &json!(2)));
+    let latest = of_bts["latest"].as_array().unwrap();
+    assert_eq!(latest.len() as u64, of_bts["decisions"].as_u64().unwrap().min(256));
+    let reasons = ["idle, at random", "least used"].map(Value::from);
+    for entry in latest {
+        assert!(reasons.contains(&entry["reason"]), "{entry}");
+        assert!(entry["went_to"].as_u64().unwrap() < 2, "{entry}");
+    }
+    // No task is lost whatever the policy becomes.
+    for (policy, other) in [("inline", "bts"), ("adaptive", "local")] {
+        let changed = ask(&format!("drive service policy dedup {policy}"));
+        assert_eq!(dedup(&changed)["policy"], policy);
+        store(40);
+        ask(&format!("drive service policy dedup {other}"));
+        all_are_counted(store(40));
+    }
+    all_are_counted(store(1));
+    let last = trace("1");
+    assert_eq!(last["policy"], "local");
+    assert_eq!(last["latest"][0]["reason"], "where it arose");
+    assert_eq!(last["latest"].as_array().unwrap().len(), 1);
+    let text = drive.array.csd(&["drive", "trace", &url]).expect(0, &[]).text();
+    assert!(text.contains("went to") && text.contains("2 cores, policy local, "), "{text}");
+    let words = ["works where its data is"];
+    drive.array.csd(&["drive", "service", "policy", "scrub", "bts", &url]).expect(2, &words);
+    let words = ["there is no policy \"fifo\": inline, local, bts or adaptive"];
+    drive.array.csd(&["drive", "service", "policy", "dedup", "fifo", &url]).expect(2, &words);
 }

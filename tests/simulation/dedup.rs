@@ -1,16 +1,19 @@
 //! Chunks that a drive counts while hosts store, delete and overwrite, while cleaning moves values,
-//! while the counting is paused or its buffers exceed their bound: every value that stays is
-//! counted once, and none twice.
+//! while the counting is paused, sent to other cores by changing policies, or its buffers exceed
+//! their bound: every value that stays is counted once, and none twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use csd_drive::controller::CoreCounters;
+use csd_drive::core_choice::decisions;
 use csd_drive::dedup::Options;
 use csd_drive::dedup::table::Counted;
 use csd_drive::drive::Core;
 use csd_nvme::kv::Key;
 use csd_reactor::{Class, CoreId, core_count, core_local, post, random_u64, sleep};
+use csd_sched::Policy;
 
 use crate::lives::{Lives, NSID, SMALL, store};
 use crate::seeds;
@@ -62,6 +65,8 @@ fn bytes_of(chunks: &[u64]) -> Vec<u8> {
 /// Stores and deletes values of 1 to 24 chunks, of which half repeat, or none.
 async fn change(core: &Core, stored: &mut Stored, count: u64, repeats: bool) {
     for _ in 0..count {
+        // As the transport does, so that windows of requests end.
+        CoreCounters::add(&core.counters.writes, 1);
         // Some keys change seldom, so that cleaning finds their values between superseded ones.
         let which = if draw(4) == 0 { KEYS + draw(SELDOM) } else { draw(KEYS) };
         if draw(8) == 0 {
@@ -99,9 +104,19 @@ async fn counted(core: &Core) -> Counted {
     }
 }
 
-/// Lets a drive live twice; returns the numbers of cleaned segments and of chunks.
-fn run(seed: u64) -> (u64, u64) {
-    let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 2).unwrap(), SMALL);
+/// Totals of some lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    /// Segments that were cleaned.
+    cleaned: u64,
+    chunks: u64,
+    /// Tasks among the latest ones that were done on another core than their data's.
+    moved: u64,
+}
+
+/// Lets a drive live twice.
+fn run(seed: u64) -> Totals {
+    let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 3).unwrap(), SMALL);
     lives.count_chunks(OPTIONS);
     // The log of some lives is cleaned before they end.
     let changes = if seed.is_multiple_of(15) { 600 } else { 40 };
@@ -116,15 +131,21 @@ fn run(seed: u64) -> (u64, u64) {
                 1 => control.set_rate(Some(1 << 20)),
                 _ => (),
             }
+            let policy = Policy::ALL[usize::try_from((seed / 3 + round) % 4).unwrap()];
+            core.shared.core_choice.set_policy(policy);
             change(&core, &mut stored, changes, repeats).await;
             control.resume();
             control.set_rate(None);
             look();
         }
         let counted = counted(&core).await;
-        (stored, counted, core.shared.segments.cleaned_count())
+        let log = decisions(&core.shared.core_choice);
+        let steps = core.shared.services.dedup.steps.load(Relaxed);
+        assert_eq!(log.decisions, steps, "a choice for each step");
+        let moved = log.entries.iter().filter(|entry| entry.core() != entry.origin()).count();
+        (stored, counted, core.shared.segments.cleaned_count(), moved as u64)
     });
-    let (stored, found, cleaned) = first.expect("it lives");
+    let (stored, found, cleaned, moved) = first.expect("it lives");
     // What was superseded before it was counted is not counted.
     let (least, different) = stored.left();
     assert!((least..=stored.chunks).contains(&found.chunks), "{found:?}: {least} chunks at least");
@@ -137,18 +158,20 @@ fn run(seed: u64) -> (u64, u64) {
     let again = lives.live(|core| async move { counted(&core).await }).expect("it lives again");
     let unique = again.unique_bytes / u64::from(CHUNK_BYTES);
     assert_eq!((again.chunks, unique), (least, different), "after a start");
-    (cleaned, found.chunks)
+    Totals { cleaned, chunks: found.chunks, moved }
 }
 
 #[test]
 fn every_value_that_stays_is_counted_once() {
-    let mut all = (0, 0);
-    for (cleaned, chunks) in seeds::each(seeds(), run) {
-        all = (all.0 + cleaned, all.1 + chunks);
+    let mut all = Totals::default();
+    for one in seeds::each(seeds(), run) {
+        all.cleaned += one.cleaned;
+        all.chunks += one.chunks;
+        all.moved += one.moved;
     }
     let count = seeds().count();
-    println!("dedup: {count} seeds, {} segments cleaned, {} chunks counted", all.0, all.1);
-    assert!(count < 50 || all.0 > 0 && all.1 > 0);
+    println!("dedup: {count} seeds, {all:?}");
+    assert!(count < 50 || all.cleaned > 0 && all.chunks > 0 && all.moved > 0);
 }
 
 /// Stores alone, without a change that supersedes one, are counted exactly.

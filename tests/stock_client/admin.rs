@@ -134,7 +134,9 @@ fn the_logs_say_what_is_supported() {
     admin.admin(NQN);
     let supported = log(&mut admin, 0, false, 1024).data;
     let ids: Vec<usize> = (0..256).filter(|id| supported[id * 4] & 1 == 1).collect();
-    assert_eq!(ids, [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x12, 0x82, 0x83, 0x84, 0xC0, 0xC1, 0xC3]);
+    let vendors = [0xC0, 0xC1, 0xC3, 0xC4];
+    let standard = [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x12, 0x82, 0x83, 0x84];
+    assert_eq!(ids, [&standard[..], &vendors].concat());
     let features = log(&mut admin, 0x12, false, 1024).data;
     for id in 0..=255u32 {
         let listed = features[id as usize * 4] & 1 == 1;
@@ -283,7 +285,7 @@ fn saved_features_outlive_the_drive() {
     assert_eq!(io.command_in_capsule(Command::new(0x01, 1), &[1; 4096]).status, 0x020);
 }
 
-/// Feature C1h and log page C3h, as `docs/internals/contracts.md` describes them.
+/// Feature C1h and log pages C3h and C4h, as `docs/internals/contracts.md` describes them.
 #[test]
 fn services_take_orders_by_name_and_refuse_what_they_do_not_know() {
     let address = drive(2, BackendKind::Auto);
@@ -302,7 +304,7 @@ fn services_take_orders_by_name_and_refuse_what_they_do_not_know() {
     assert_eq!(give(&mut admin, &order(b"scrub", 3, 1 << 20)), 0, "rate");
     assert_eq!(give(&mut admin, &order(b"scrub", 4, 25)), 0, "share");
     assert_eq!(give(&mut admin, &order(b"clean", 1, 0)), 0, "pause");
-    for wrong in [order(b"peers", 1, 0), order(b"scrub", 4, 0), order(b"scrub", 5, 0)] {
+    for wrong in [order(b"peers", 1, 0), order(b"scrub", 4, 0), order(b"scrub", 5, 1)] {
         assert_eq!(give(&mut admin, &wrong), 0x002, "{wrong:?}");
     }
     assert_ne!(give(&mut admin, &order(b"scrub", 1, 0)[..60]), 0, "cut short");
@@ -314,6 +316,9 @@ fn services_take_orders_by_name_and_refuse_what_they_do_not_know() {
     assert_eq!((&entry(2)[..6], entry(2)[16], entry(2)[18]), (&b"scrub\0"[..], 2, 25));
     assert_eq!(u64_at(entry(2), 24), 1 << 20);
     assert_eq!(give(&mut admin, &order(b"clean", 2, 0)), 0, "resume");
+    let decisions = log(&mut admin, 0xC4, false, 64).data;
+    assert_eq!((u32_at(&decisions, 0), u32_at(&decisions, 4)), (64 << 16 | 1, 0), "none yet");
+    assert_eq!((decisions[24], decisions[26]), (2, 2), "two cores, each task where it arose");
     let get = admin.command(Command::new(0x0A, 0).dword(10, 0xC1), &[], 0);
     assert_eq!(get.status, 0, "it has no value of its own");
     let save = Command::new(0x09, 0).dword(10, 1 << 31 | 0xC1);

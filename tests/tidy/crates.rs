@@ -8,7 +8,7 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("crates/kernels", &["buffer"]),
     ("crates/reactor", &["buffer"]),
     ("crates/kvlog", &["nvme", "reactor"]),
-    ("crates/drive", &["initiator", "kernels", "kvlog", "nvme", "reactor"]),
+    ("crates/drive", &["initiator", "kernels", "kvlog", "nvme", "reactor", "sched"]),
     ("crates/initiator", &["nvme", "reactor"]),
     ("crates/client", &["initiator", "nvme", "reactor"]),
     ("clients/c", &["client", "initiator", "nvme"]),

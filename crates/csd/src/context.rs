@@ -10,6 +10,7 @@ use csd_client::{load_secrets, machine_nqn};
 use csd_initiator::Secrets;
 use csd_store::Options;
 use csd_store::array::{Array, DEFAULT_PATH, Plan};
+use serde_json::Value;
 
 use crate::array::lock::Writers;
 use crate::cli::parse_nqn;
@@ -60,6 +61,11 @@ impl Context {
         let secrets = named(secrets, "CSD_SECRETS");
         let machine = OnceLock::new();
         Self { array, secrets, host_nqn, timeout, machine, array_is_named, json, quiet, verbose }
+    }
+
+    /// Returns a result for the JSON object; null if text is printed.
+    pub(crate) fn for_json(&self, result: impl FnOnce() -> Value) -> Value {
+        if self.json { result() } else { Value::Null }
     }
 
     /// Returns the path of the secrets file, if there is one.

@@ -222,6 +222,7 @@ fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources,
             chunk_bytes,
             memory_bytes: options.tuning.dedup_memory,
         }),
+        policy: options.tuning.policy,
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },
         limits: Limits {

@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 use crate::cli::drive_service::{self as cli, Rate, Service};
 use crate::context::Context;
+use crate::drive_trace::{policy_name, policy_number};
 use crate::query::{malformed, query};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, seconds, size};
 
-/// Answer of a drive: its services, or the names of those it has if it has none of this name.
-type Asked = Result<Services, Vec<String>>;
+/// Answer of a drive: its services, or the reason why none of them can take the order.
+type Asked = Result<Services, String>;
 
 /// Lists services, or gives an order to one of them, on the named drive or on all drives of the
 /// array.
@@ -46,10 +47,8 @@ pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Fa
     for (name, answer) in answers {
         let services = match answer {
             Ok(Ok(services)) => services,
-            Ok(Err(names)) => {
-                let wanted = order.as_ref().map_or("", |order| &order.name);
-                let has = names.join(", ");
-                let why = format!("drive {name} has no service {wanted:?}: it has {has}");
+            Ok(Err(why)) => {
+                let why = format!("drive {name} {why}");
                 warnings.push(why.clone());
                 unknown = Some(why);
                 continue;
@@ -62,9 +61,8 @@ pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Fa
         for entry in &services.entries {
             table.row(row(&name, entry));
             warnings.extend(failure(entry).map(|why| format!("drive {name}: {why}")));
-            notes.extend(
-                entry.found_text().map(|found| format!("{name} {}: {found}\n", entry.name_text())),
-            );
+            let service = entry.name_text();
+            notes.extend(note(entry).map(|note| format!("{name} {service}: {note}\n")));
             cost = Some(entry.cost_text());
         }
         described.push(describe(&name, &services));
@@ -92,6 +90,9 @@ fn order_of(options: &Service) -> (Option<Order>, Option<&String>) {
         Some(cli::Order::Share { service, percent, drive }) => {
             (service, Setting::Share(*percent), drive)
         }
+        Some(cli::Order::Policy { service, policy, drive }) => {
+            (service, Setting::Policy(policy_number(*policy)), drive)
+        }
     };
     (Some(Order { name: service.clone(), setting }), drive.as_ref())
 }
@@ -108,8 +109,12 @@ pub(crate) async fn services_of(controller: &Controller) -> Result<Services, Err
 async fn give(controller: &Controller, order: &Order) -> Result<Asked, Error> {
     let before = services_of(controller).await?;
     let names: Vec<String> = before.entries.iter().map(Entry::name_text).collect();
-    if !names.contains(&order.name) {
-        return Ok(Err(names));
+    let wanted = &order.name;
+    let Some(at) = names.iter().position(|name| name == wanted) else {
+        return Ok(Err(format!("has no service {wanted:?}: it has {}", names.join(", "))));
+    };
+    if matches!(order.setting, Setting::Policy(_)) && before.entries[at].policy() == 0 {
+        return Ok(Err(format!("has a service {wanted:?} that works where its data is")));
     }
     let sqe = set_features(FeatureId::SERVICES, 0, 0);
     controller.admin(sqe, &order.encode(), 0).await?;
@@ -137,10 +142,17 @@ pub(crate) fn line(entry: &Entry) -> String {
     }
     let (steps, bytes) = (grouped(entry.steps()), size(entry.bytes()));
     text.push_str(&format!("; {steps} steps, {bytes} in {}", duration(seconds(entry.busy_ns()))));
-    match entry.found_text() {
-        Some(found) => format!("{text}; {found}"),
+    match note(entry) {
+        Some(note) => format!("{text}; {note}"),
         None => text,
     }
+}
+
+/// Returns the policy and the findings of a service, if it has any.
+fn note(entry: &Entry) -> Option<String> {
+    let policy = policy_name(entry.policy()).map(|policy| format!("policy {policy}"));
+    let notes: Vec<String> = policy.into_iter().chain(entry.found_text()).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 fn limit(entry: &Entry) -> String {
@@ -181,6 +193,7 @@ pub(crate) fn described(entry: &Entry) -> Value {
         "class": entry.class_text().unwrap_or("unknown"),
         "rate_bytes_per_s": Some(entry.rate()).filter(|rate| *rate > 0),
         "share_percent": entry.share(),
+        "policy": policy_name(entry.policy()),
         "steps": entry.steps(),
         "bytes": entry.bytes(),
         "busy_s": seconds(entry.busy_ns()),

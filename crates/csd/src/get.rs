@@ -9,7 +9,7 @@ use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::error::in_words;
-use csd_store::object::{self, Error, Form, GetOptions, Got, Sink};
+use csd_store::object::{self, Error, Form, GetOptions, Got};
 use serde_json::json;
 
 use crate::cli;
@@ -32,17 +32,17 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         let why = "gives no file name: say one; -r writes all objects of a folder";
         return Err(Failure::usage(format!("{name:?} {why}")));
     }
-    // Before there is a file to leave behind. When a pipe is written, the signal ends this process,
-    // and the reader sees the pipe end.
-    let watch = Watch::begin(options.piece.is_none() && Target::will_be_new(&file))?;
-    let (target, sink) = Target::open(&file, options.force)?;
-    if target.is_stdout() && context.json {
+    if file == "-" && context.json {
         return Err(Failure::usage("--json and an object cannot both go to standard output"));
     }
-    let named = if target.is_stdout() { last } else { file.clone() };
     if let Some(piece) = options.piece {
-        return get_piece((&name, piece), (&file, target, sink), context);
+        return get_piece((&name, piece), (&file, options.force), context);
     }
+    // Before there is a file to leave behind. When a pipe is written, the signal ends this process,
+    // and the reader sees the pipe end.
+    let watch = Watch::begin(Target::will_be_new(&file))?;
+    let (target, sink) = Target::open(&file, options.force)?;
+    let named = if target.is_stdout() { last } else { file.clone() };
     let sink = watch.writer(sink);
     let (raw, partial) = (options.raw, options.partial);
     let bar = Bar::new(context, &name, None);
@@ -89,10 +89,11 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// Fetches one piece of a protected object.
+/// Fetches one piece of a protected object. Its file is opened once the piece is here, so that a
+/// signal before that leaves none.
 fn get_piece(
     (name, (stripe, piece)): (&str, (u32, usize)),
-    (file, target, mut sink): (&str, Target, Sink),
+    (file, force): (&str, bool),
     context: &Context,
 ) -> Result<Report, Failure> {
     let wanted = name.to_owned();
@@ -100,6 +101,7 @@ fn get_piece(
         let entry = object::lookup(array, &wanted).await?;
         Ok(object::read_piece(array, &entry, stripe, piece).await?.to_vec())
     })?;
+    let (target, mut sink) = Target::open(file, force)?;
     let written = sink.write_all(&bytes).and_then(|()| sink.flush());
     written.map_err(|error| cannot_write(file, &error))?;
     drop(sink);

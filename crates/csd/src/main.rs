@@ -41,6 +41,7 @@ mod drive;
 mod drive_log;
 mod drive_service;
 mod drive_status;
+mod drive_trace;
 mod each_item;
 mod edges;
 mod escape;
@@ -124,6 +125,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
         Command::Drive(cli::Drive::Status(options)) => drive_status::status(&options, &context),
         Command::Drive(cli::Drive::Service(options)) => drive_service::service(&options, &context),
+        Command::Drive(cli::Drive::Trace(options)) => drive_trace::trace(&options, &context),
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Add(options)) => array::add(&options, &context),

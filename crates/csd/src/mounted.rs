@@ -151,7 +151,8 @@ impl Owner {
     }
 }
 
-/// Returns the attributes of a file or folder of this kind and mode, which was changed at this time.
+/// Returns the attributes of a file or folder of this kind and mode, which was changed at this
+/// time.
 pub(crate) fn attributes(
     ino: INodeNo,
     (kind, perm): (FileType, u16),

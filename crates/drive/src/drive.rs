@@ -19,11 +19,12 @@ use csd_kvlog::segments::Segments;
 use csd_nvme::controller::Subsystem;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
-use csd_reactor::{Buffer, core_count, core_id, random_u64, set_core_local};
+use csd_reactor::{Buffer, core_count, core_id, now, random_u64, set_core_local};
 
 use crate::compute::{self, Compute, Executions, Library, RangeSets};
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
+use crate::core_choice::CoreChoice;
 use crate::dedup::Dedup;
 use crate::describe;
 use crate::error::Error;
@@ -111,6 +112,8 @@ pub struct Shared {
     pub services: Services,
     /// Chunks of the drive's values, if it counts them.
     pub dedup: Option<Dedup>,
+    /// Choice of the core on which they are counted.
+    pub core_choice: Arc<CoreChoice>,
     /// Namespaces that hosts see.
     expose: Expose,
     /// Log of events.
@@ -205,7 +208,7 @@ pub async fn open(
     let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;
     settings.apply(&segments);
     let subsystem = describe::subsystem(nqn, &superblock, &segments, resources);
-    let cores = core_count();
+    let (cores, counters) = (core_count(), counters());
     Ok(Arc::new(Shared {
         access: Access::default(),
         superblock,
@@ -214,7 +217,8 @@ pub async fn open(
         execution_log: ExecutionLog::default(),
         tunnel: resources.tunnel.clone().map(Tunnel::new),
         throttle: Throttle::default(),
-        counters: (0..cores).map(|_| Arc::default()).collect(),
+        core_choice: Arc::new(CoreChoice::new(resources.policy, counters.clone(), now().ns())),
+        counters,
         accepted: AtomicU64::new(0),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),
@@ -245,6 +249,11 @@ pub async fn open(
         media,
         found,
     }))
+}
+
+/// Returns counters for each core.
+fn counters() -> Vec<Arc<CoreCounters>> {
+    (0..core_count()).map(|_| Arc::default()).collect()
 }
 
 /// Returns an empty library of programs.

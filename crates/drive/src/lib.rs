@@ -12,6 +12,7 @@
 //! - [`config`], `resources`, [`limits`]: options, resources and announced sizes
 //! - [`serve`](mod@serve), [`life`]: serving, start and stop
 //! - `backend_choice`: the reactor's back end for a medium
+//! - `core_choice`: the core on which background work is done
 //! - `describe`: identity and namespaces
 //! - `side`: the sides that connections come from
 //! - [`peers`]: drives that this drive may work with
@@ -26,6 +27,7 @@ mod backend_choice;
 pub mod compute;
 pub mod config;
 pub mod controller;
+pub mod core_choice;
 mod count_chunks;
 pub mod dedup;
 mod describe;

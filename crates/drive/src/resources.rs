@@ -8,6 +8,7 @@ use csd_kernels::program::{Engine, Limits};
 use csd_kvlog::IndexKind;
 use csd_kvlog::format::PAGE_BYTES;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
+use csd_sched::Policy;
 
 use crate::compute::Admission;
 use crate::dedup;
@@ -68,6 +69,8 @@ pub struct Resources {
     pub peers: Option<peers::Directory>,
     /// Chunks of values that are counted, if any are.
     pub dedup: Option<dedup::Options>,
+    /// Policy by which a core is chosen for work that any core can do.
+    pub policy: Policy,
     /// True if programs and memory range sets belong to all hosts, not to the one that made them.
     pub shared_compute: bool,
 }
@@ -87,6 +90,7 @@ impl Default for Resources {
             tunnel: None,
             peers: None,
             dedup: None,
+            policy: Policy::default(),
             shared_compute: false,
         }
     }

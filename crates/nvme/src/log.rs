@@ -24,6 +24,7 @@ codes! {
         MEDIA_ERRORS = 0xC1: "vendor: Media Errors",
         TUNNEL = 0xC2: "vendor: Tunnel",
         SERVICES = 0xC3: "vendor: Services",
+        DECISIONS = 0xC4: "vendor: Decisions",
     }
 }
 

@@ -28,6 +28,7 @@ fn entry(fields: &Value) -> Entry {
     entry.describe(text("name"), text("cost"), text("reason"));
     entry.note_found(fields.get("found").map_or("", |found| found.as_str().unwrap()));
     entry.set_state(integer(&fields["state"])).set_class(integer(&fields["class"]));
+    entry.set_policy(fields.get("policy").map_or(0, integer));
     entry.set_share(integer(&fields["share"])).set_rate(number("rate"));
     entry.set_steps(number("steps")).set_bytes(number("bytes")).set_busy_ns(number("busy_ns"));
     *entry.set_failures(number("failures"))
@@ -68,6 +69,7 @@ fn golden_orders_parse_to_their_settings_and_encode_to_their_bytes() {
             "resume" => Setting::Resume,
             "rate" => Setting::Rate(Some(value).filter(|rate| *rate > 0)),
             "share" => Setting::Share(u8::try_from(value).unwrap()),
+            "policy" => Setting::Policy(u8::try_from(value).unwrap()),
             other => panic!("{}: {other}", path.display()),
         };
         let order = Order { name: fields["name"].as_str().unwrap().to_owned(), setting };

@@ -173,8 +173,8 @@ pub fn core_local<T: 'static>() -> Option<Rc<T>> {
     Rc::clone(&found.1).downcast().ok()
 }
 
-/// Returns the time of day as milliseconds since 1970: from the operating system, or from 2026 on in
-/// the simulation. It may jump; [`now`](crate::now) does not.
+/// Returns the time of day as milliseconds since 1970: from the operating system, or from 2026 on
+/// in the simulation. It may jump; [`now`](crate::now) does not.
 ///
 /// # Panics
 /// Outside a core.

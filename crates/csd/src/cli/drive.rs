@@ -31,6 +31,11 @@ Examples:
     /// List the services of drives (cleaning, checkpoints, scrub, other drives), pause and limit
     /// them while the drives run
     Service(super::drive_service::Service),
+    /// Show the cores that drives chose for their latest background tasks, and why
+    ///
+    /// Only the counting of `--dedup` can move to another core: other work needs the data of the
+    /// core where it arose.
+    Trace(super::drive_trace::Trace),
 }
 
 /// Options of `csd drive check`.

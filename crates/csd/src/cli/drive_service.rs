@@ -1,6 +1,7 @@
 //! The command line of `csd drive service`.
 
 use clap::{Args, Subcommand};
+use csd_sched::Policy;
 
 use super::scrub::rate;
 use crate::units::parse_percent;
@@ -13,6 +14,7 @@ Examples:
   csd drive service pause clean d1
   csd drive service rate scrub 50M/s
   csd drive service share clean 25%
+  csd drive service policy dedup adaptive
   csd drive service resume clean d1")]
 pub(crate) struct Service {
     #[command(subcommand)]
@@ -54,6 +56,19 @@ pub(crate) enum Order {
         #[arg(value_name = "NAME|URL")]
         drive: Option<String>,
     },
+    /// Have the core of a service's work chosen by another rule
+    ///
+    /// `csd drive trace` shows the choices.
+    Policy {
+        /// Name of the service: only `dedup` can work on another core than its data's
+        service: String,
+        /// Rule, as `--policy` of `csd drive serve` explains it
+        #[arg(value_name = "inline|local|bts|adaptive")]
+        policy: Policy,
+        /// A drive's name in the array, or its URL [default: all drives of the array]
+        #[arg(value_name = "NAME|URL")]
+        drive: Option<String>,
+    },
 }
 
 /// A service of some drives.
@@ -75,6 +90,7 @@ impl Service {
             Some(Order::Resume(_)) => "drive service resume",
             Some(Order::Rate { .. }) => "drive service rate",
             Some(Order::Share { .. }) => "drive service share",
+            Some(Order::Policy { .. }) => "drive service policy",
         }
     }
 }

@@ -141,7 +141,7 @@ pub(crate) struct Histogram {
     pub(crate) place: Place,
 }
 
-/// What of the lines is counted; whole lines by default.
+/// Part of each line that is counted; the whole line by default.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Items {
     /// Count words: rows of bytes between white space, as in the C locale

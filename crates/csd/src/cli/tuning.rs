@@ -4,6 +4,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 use csd_drive::dedup;
 use csd_reactor::BackendKind;
+use csd_sched::Policy;
 use csd_store::array::{DriveOptions, Words};
 
 use super::{Listen, cores, parse_listen};
@@ -40,6 +41,12 @@ pub(crate) struct Tuning {
     /// Most memory for the chunks that --dedup knows; when it is full a sample of them stays
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
     pub(crate) dedup_memory: u64,
+    /// Core on which --dedup counts: `local` where the values arrived, in slices that yield to
+    /// hosts; `inline` there, too, but between hosts' commands; `bts` a random idle core;
+    /// `adaptive` the one where waiting, moving and delaying hosts cost the least
+    #[arg(long, value_name = "inline|local|bts|adaptive", default_value_t = Policy::Local)]
+    #[arg(requires = "dedup")]
+    pub(crate) policy: Policy,
     /// Size of the memory namespace, whose bytes programs and hosts share; it takes RAM as it is
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]

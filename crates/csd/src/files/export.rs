@@ -10,7 +10,6 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Error, Form, GetOptions, Got, Progress, Sink};
 use csd_store::source::npy_header;
-use serde_json::json;
 
 use super::about;
 use super::download::{off_core, path_of};
@@ -21,7 +20,6 @@ use crate::clock::unix_s;
 use crate::context::Context;
 use crate::get::form_of;
 use crate::interruptible::Interruptible;
-use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
@@ -64,8 +62,11 @@ pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Fail
     warnings.dedup();
     let text = format!("{}: {}\n", options.file, listing::amount(&entries));
     let text = if to_stdout { String::new() } else { text };
-    let objects: Vec<_> = entries.iter().map(describe).collect();
-    let result = json!({ "file": options.file, "objects": objects });
+    let result = context.for_json(|| {
+        let mut result = listing::result(&entries);
+        result["file"] = options.file.as_str().into();
+        result
+    });
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 

@@ -1,6 +1,6 @@
 //! `csd get -r`: the objects of a folder, each as a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -44,7 +44,7 @@ pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report,
             }
         }
         let mut waiting = wanted.into_iter();
-        let one = |(entry, path): (Entry, std::path::PathBuf)| {
+        let one = |(entry, path): (Entry, PathBuf)| {
             let share = share(entry.bytes);
             let download =
                 async move { (downloads.one(entry.clone(), &path, force).await, entry, path) };
@@ -74,13 +74,13 @@ pub(crate) fn get_folder(options: cli::Get, context: &Context) -> Result<Report,
             size(bytes)
         ),
     };
-    let objects = done.iter().map(|(entry, path)| {
+    let object = |(entry, path): &(Entry, PathBuf)| {
         let mut object = describe(entry);
         object["file"] = path.display().to_string().into();
         object
-    });
-    let result = json!({ "objects": objects.collect::<Vec<_>>() });
-    tally.finish(text, result)
+    };
+    let objects = || json!({ "objects": done.iter().map(object).collect::<Vec<_>>() });
+    tally.finish(text, context.for_json(objects))
 }
 
 /// Returns the folder for the files: the one that is named, or the last part of the prefix.

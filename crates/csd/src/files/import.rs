@@ -13,17 +13,15 @@ use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Progress};
 use csd_store::source::Source;
-use serde_json::json;
 
 use super::about::{self, About};
 use super::checked::Checked;
 use super::download::off_core;
-use super::listing::amount;
+use super::listing::{amount, result};
 use super::tar_reader::{Kind, Member, TarReader};
 use crate::cli::files::Import;
 use crate::context::Context;
 use crate::interruptible::Interruptible;
-use crate::object::describe;
 use crate::progress::Bar;
 use crate::put_input::{as_bytes, is_npy};
 use crate::report::{Failure, Report};
@@ -94,7 +92,7 @@ pub(crate) fn import(options: Import, context: &Context) -> Result<Report, Failu
     })?;
     drop(bar);
     let text = format!("{file}: {}\n", amount(&entries));
-    tally.finish(text, json!({ "objects": entries.iter().map(describe).collect::<Vec<_>>() }))
+    tally.finish(text, context.for_json(|| result(&entries)))
 }
 
 /// Goes on to the next member.

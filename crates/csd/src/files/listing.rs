@@ -3,7 +3,9 @@
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object;
+use serde_json::{Value, json};
 
+use crate::object::describe;
 use crate::report::Failure;
 use crate::units::{counted, size};
 
@@ -13,6 +15,11 @@ use crate::units::{counted, size};
 /// Run: too few drives answer.
 pub(crate) async fn under(array: &Array, prefix: &str) -> Result<Vec<Entry>, Failure> {
     Ok(object::list_under(array, prefix).await?.0)
+}
+
+/// Describes objects for JSON output.
+pub(crate) fn result(entries: &[Entry]) -> Value {
+    json!({ "objects": entries.iter().map(describe).collect::<Vec<_>>() })
 }
 
 /// Returns a line for people of a prefix under which there is nothing.

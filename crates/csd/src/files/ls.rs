@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::object;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::listing::{nothing, under};
 use super::tree;
@@ -45,17 +45,18 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
         (false, false, true) => long(&rows) + &total(&rows),
         (false, false, false) => short(&rows),
     };
-    let objects: Vec<_> = rows
-        .iter()
-        .map(|(entry, state)| {
-            let mut object = describe(entry);
-            object["state"] = (*state).into();
-            object
-        })
-        .collect();
-    let bytes: u64 = rows.iter().map(|(entry, _)| entry.bytes).sum();
-    let result = json!({ "objects": objects, "bytes": bytes });
+    let result = context.for_json(|| result(&rows));
     Ok(Report::new(text, result).with_warnings(warnings))
+}
+
+fn result(rows: &[Row]) -> Value {
+    let object = |(entry, state): &Row| {
+        let mut object = describe(entry);
+        object["state"] = (*state).into();
+        object
+    };
+    let bytes: u64 = rows.iter().map(|(entry, _)| entry.bytes).sum();
+    json!({ "objects": rows.iter().map(object).collect::<Vec<_>>(), "bytes": bytes })
 }
 
 /// Returns the objects whose names begin with `prefix`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use csd_store::array::Array;
 use csd_store::object;
 
-use super::put_folder::result;
+use super::listing::result;
 use super::upload::{Named, Uploads};
 use crate::cli;
 use crate::context::Context;
@@ -37,7 +37,7 @@ pub(crate) fn put_each(options: cli::Put, context: &Context) -> Result<Report, F
         Ok((entries, tally))
     })?;
     drop(bar);
-    tally.finish(String::new(), result(&entries))
+    tally.finish(String::new(), context.for_json(|| result(&entries)))
 }
 
 /// Returns the files that have a name of their own.

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
-use serde_json::{Value, json};
 
-use super::listing::as_folder;
+use super::listing::{as_folder, result};
 use super::upload::{Named, Uploads};
 use super::walk::{LocalFile, Walked, walk};
 use crate::cli;
 use crate::context::Context;
-use crate::object::describe;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
@@ -40,7 +38,8 @@ pub(crate) fn put_folder(options: cli::Put, context: &Context) -> Result<Report,
         Ok((entries, tally))
     })?;
     drop(bar);
-    tally.finish(text(&folder, &prefix, &entries), result(&entries))
+    let result = context.for_json(|| result(&entries));
+    tally.finish(text(&folder, &prefix, &entries), result)
 }
 
 /// Returns the folder and the prefix of the names.
@@ -71,9 +70,4 @@ fn text(folder: &str, prefix: &str, entries: &[Entry]) -> String {
     };
     let stored = counted(entries.len() as u64, "file");
     format!("{folder}: {stored}, {}, stored under {prefix:?}: {types}\n", size(bytes))
-}
-
-/// Describes objects that were stored.
-pub(super) fn result(entries: &[Entry]) -> Value {
-    json!({ "objects": entries.iter().map(describe).collect::<Vec<_>>() })
 }

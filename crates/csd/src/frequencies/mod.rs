@@ -1,5 +1,5 @@
-//! How often the lines, words or fields of objects occur, counted in the drives: [`top_k`] shows the
-//! most frequent ones, [`histogram`] the distribution of those that are numbers.
+//! Frequencies of the lines, words or fields of objects, counted in the drives: [`top_k`] shows
+//! the most frequent ones, [`histogram`] the distribution of those that are numbers.
 //!
 //! Each chunk is counted where it is; the host adds the counts, and counts the lines that cross the
 //! ends of chunks. Counts are exact, so the different items of all objects are in this host's
@@ -27,7 +27,7 @@ const MEMORY_BYTES_MAX: usize = 1 << 30;
 /// An item and how often it occurs.
 type Counted = (Box<[u8]>, u64);
 
-/// What was counted in all objects.
+/// Counts of all objects.
 struct Frequencies {
     counts: Vec<Counted>,
     /// Each object, for JSON.

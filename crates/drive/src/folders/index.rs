@@ -5,6 +5,7 @@
 //! children is removed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use csd_nvme::kv::Key;
 use csd_nvme::vendor::folders::{BEGINNING_BYTES, beginning, key, order, split, split_name};
@@ -12,11 +13,22 @@ use csd_nvme::vendor::folders::{BEGINNING_BYTES, beginning, key, order, split, s
 /// Place of a child among the others: its order, then its key.
 type Place = (u64, Key);
 
+/// Most bytes of entries in memory. Others are read from the medium for each answer.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+
+/// A complete object as its entry on the medium has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object<'a> {
+    pub(super) name: &'a str,
+    /// The entry, if it is not too long to be answered.
+    pub(super) entry: Option<&'a [u8]>,
+}
+
 /// A child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// An object.
-    Object,
+    /// An object, with its entry if that is in memory.
+    Object(Option<Rc<[u8]>>),
     /// A folder, with the last component of its path.
     Folder(Box<str>),
 }
@@ -46,6 +58,8 @@ pub(super) struct FolderIndex {
     /// Folder of each object.
     objects: HashMap<Key, Key>,
     unreadable: BTreeSet<Place>,
+    /// Bytes of the entries in memory.
+    kept_bytes: usize,
 }
 
 impl FolderIndex {
@@ -59,25 +73,43 @@ impl FolderIndex {
         self.unreadable.iter().map(|(_, key)| key)
     }
 
-    /// Sets what stands under a key: the name of an object, nothing, or what cannot be read.
-    pub(super) fn set(&mut self, of: &Key, name: Result<Option<&str>, ()>) {
+    /// Sets what stands under a key: a complete object, nothing, or what cannot be read.
+    pub(super) fn set(&mut self, of: &Key, found: Result<Option<Object<'_>>, ()>) {
         let place = (order(of), *of);
-        match name {
+        match found {
             Err(()) => drop(self.unreadable.insert(place)),
             Ok(_) => drop(self.unreadable.remove(&place)),
         }
-        match name {
-            Ok(Some(name)) if !self.objects.contains_key(of) => self.insert(*of, name),
-            Ok(None) | Err(()) => self.remove(of),
+        self.forget(&place);
+        let Ok(Some(Object { name, entry })) = found else { return self.remove(of) };
+        let left = KEPT_BYTES_MAX - self.kept_bytes;
+        let entry: Option<Rc<[u8]>> = entry.filter(|entry| entry.len() <= left).map(Rc::from);
+        self.kept_bytes += entry.as_ref().map_or(0, |entry| entry.len());
+        match self.held(&place) {
             // A key stands for one name.
-            Ok(Some(_)) => {}
+            Some(held) => *held = Held::Object(entry),
+            None => self.insert(*of, name, entry),
         }
     }
 
-    fn insert(&mut self, of: Key, name: &str) {
+    /// Returns what is held of an object.
+    fn held(&mut self, place: &Place) -> Option<&mut Held> {
+        let folder = self.folders.get_mut(self.objects.get(&place.1)?)?;
+        folder.children.get_mut(place).map(|(held, _)| held)
+    }
+
+    /// Forgets the entry of an object.
+    fn forget(&mut self, place: &Place) {
+        if let Some(Held::Object(entry)) = self.held(place) {
+            let bytes = entry.take().map_or(0, |entry| entry.len());
+            self.kept_bytes -= bytes;
+        }
+    }
+
+    fn insert(&mut self, of: Key, name: &str, entry: Option<Rc<[u8]>>) {
         let (mut path, last) = split_name(name);
         let mut folder_key = key(path);
-        let mut child = (of, (Held::Object, beginning(last)));
+        let mut child = (of, (Held::Object(entry), beginning(last)));
         self.objects.insert(of, folder_key);
         loop {
             let folder = self.folders.entry(folder_key).or_default();
@@ -144,15 +176,19 @@ mod tests {
 
     fn with(names: &[&str]) -> FolderIndex {
         let mut index = FolderIndex::default();
-        names.iter().for_each(|name| index.set(&key(name), Ok(Some(name))));
+        names.iter().for_each(|name| index.set(&key(name), named(name)));
         index
+    }
+
+    fn named(name: &str) -> Result<Option<Object<'_>>, ()> {
+        Ok(Some(Object { name, entry: None }))
     }
 
     /// Children of a folder: `x/` for folders, `*` for objects.
     fn children(index: &FolderIndex, path: &str) -> Vec<String> {
         let page = index.page(&key(path), 0, &ANY, 1000);
         let shown = |held: &Held| match held {
-            Held::Object => "*".to_owned(),
+            Held::Object(_) => "*".to_owned(),
             Held::Folder(component) => format!("{component}/"),
         };
         let mut shown: Vec<String> = page.children.iter().map(|(_, held)| shown(held)).collect();
@@ -181,7 +217,7 @@ mod tests {
     fn pages_have_each_child_once_and_those_that_begin_so() {
         let names: Vec<String> = (0..1000).map(|number| format!("d/{number}")).collect();
         let mut index = FolderIndex::default();
-        names.iter().for_each(|name| index.set(&key(name), Ok(Some(name))));
+        names.iter().for_each(|name| index.set(&key(name), named(name)));
         for looks_max in [1, 7, 256, 5000] {
             let (mut found, mut from) = (BTreeSet::new(), Some(0));
             while let Some(first) = from {
@@ -194,5 +230,37 @@ mod tests {
         }
         let page = index.page(&key("d/"), 0, &beginning("99"), 5000);
         assert_eq!(page.children.len(), 11, "99, and 990 to 999");
+    }
+    #[test]
+    fn entries_stay_in_memory_as_long_as_they_fit() {
+        let long = vec![7; KEPT_BYTES_MAX / 2];
+        let of = |name, entry| Ok(Some(Object { name, entry }));
+        let kept = |index: &FolderIndex| {
+            let page = index.page(&key(""), 0, &ANY, 1000).children;
+            let mut kept: Vec<usize> = page
+                .iter()
+                .filter_map(|(_, held)| match held {
+                    Held::Object(entry) => entry.as_ref().map(|entry| entry.len()),
+                    Held::Folder(_) => None,
+                })
+                .collect();
+            kept.sort_unstable();
+            assert_eq!(kept.iter().sum::<usize>(), index.kept_bytes);
+            kept
+        };
+        let mut index = FolderIndex::default();
+        index.set(&key("a"), of("a", Some(&long)));
+        index.set(&key("b"), of("b", Some(&long)));
+        index.set(&key("c"), of("c", Some(&[1])));
+        assert_eq!(kept(&index), [long.len(), long.len()], "no room for c");
+        index.set(&key("b"), of("b", Some(&[1, 2])));
+        index.set(&key("c"), of("c", Some(&[1])));
+        assert_eq!(kept(&index), [1, 2, long.len()], "b was overwritten");
+        index.set(&key("a"), Ok(None));
+        index.set(&key("b"), Err(()));
+        assert_eq!(kept(&index), [1]);
+        index.set(&key("c"), of("c", None));
+        assert!(kept(&index).is_empty());
+        assert_eq!(children(&index, ""), ["*"]);
     }
 }

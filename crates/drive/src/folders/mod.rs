@@ -3,8 +3,9 @@
 //! The first core keeps the folders of all names in memory ([`FolderIndex`]), from the first such
 //! command on, and brings them up to date before each answer: it reads the entries whose keys
 //! changed, and no others. So an answer costs what it returns, and what changed since the one
-//! before. The entries that it returns are read from the medium. Invariant: an answer has every
-//! object whose entry was there, complete and readable, when the command came, and stayed.
+//! before. The entries that it returns are in memory as far as they fit, and are read from the
+//! medium else. Invariant: an answer has every object whose entry was there, complete and readable,
+//! when the command came, and stayed.
 
 mod index;
 mod read;
@@ -25,11 +26,11 @@ use csd_reactor::{
     CoreId, Semaphore, call, class, core_id, core_local, set_core_local, worked, yield_now,
 };
 
-use index::{FolderIndex, Held};
+use index::{FolderIndex, Held, Object};
 use read::{Seen, read_each};
 
-/// Most names in memory, at about 150 bytes each. A drive with more of them refuses the command,
-/// and hosts read all entries.
+/// Most names in memory, at about 150 bytes each, without entries. A drive with more of them
+/// refuses the command, and hosts read all entries.
 const NAMES_MAX: usize = 1 << 20;
 /// Entries that are read together.
 const TOGETHER: usize = 32;
@@ -114,7 +115,7 @@ impl Folders {
             }
             for (key, seen) in read_each(&self.kv, keys).await {
                 let mut index = self.index.borrow_mut();
-                index.set(&key, seen.name());
+                index.set(&key, seen.object());
                 self.changed.borrow_mut().remove(&key);
                 if index.len() > NAMES_MAX {
                     return Err(Status::CAPACITY_EXCEEDED);
@@ -136,13 +137,14 @@ impl Folders {
             let page = self.index.borrow().page(folder, first, &request.beginning, LOOKS_MAX);
             worked(page.looks);
             for children in page.children.chunks(TOGETHER) {
-                let objects = children.iter().filter(|(_, held)| *held == Held::Object);
-                let keys = objects.map(|(key, _)| *key).collect();
+                let unkept = children.iter().filter(|(_, held)| *held == Held::Object(None));
+                let keys = unkept.map(|(key, _)| *key).collect();
                 let mut entries = read_each(&self.kv, keys).await.into_iter();
                 for (key, held) in children {
                     let fits = match held {
                         Held::Folder(component) => answer.push(key, Child::Folder(component)),
-                        Held::Object => {
+                        Held::Object(Some(entry)) => answer.push(key, Child::Object(entry)),
+                        Held::Object(None) => {
                             let (_, seen) = entries.next().expect("one for each key");
                             seen.child().is_none_or(|child| answer.push(key, child))
                         }
@@ -174,11 +176,13 @@ impl Folders {
 }
 
 impl Seen {
-    /// Returns what the index holds of it: the name of a complete object, or that it is unreadable.
-    fn name(&self) -> Result<Option<&str>, ()> {
+    /// Returns what the index holds of it: a complete object, or that it is unreadable.
+    fn object(&self) -> Result<Option<Object<'_>>, ()> {
         match self {
-            Self::None => Ok(None),
-            Self::Entry { name, .. } => Ok(name.as_deref()),
+            Self::Entry { name: Some(name), bytes } => {
+                Ok(Some(Object { name, entry: bytes.as_deref() }))
+            }
+            Self::None | Self::Entry { name: None, .. } => Ok(None),
             Self::Unreadable => Err(()),
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Row {
     pub(crate) pause_costs: &'static str,
     /// Returns its settings and counts.
     pub(crate) control: fn(&Shared) -> &Control,
+    /// True if a policy chooses the core of its steps; else it works where its data is.
+    pub(crate) moves: bool,
     /// Returns true if this drive has it.
     is_there: fn(&Shared) -> bool,
     /// Says what it has found; `None` for one that looks for nothing.
@@ -54,6 +56,7 @@ static SERVICES: [Row; 5] = [
         class: Class::Service,
         pause_costs: "a Store or Delete that finds no free segment cleans one first, and waits",
         control: |shared| &shared.services.clean,
+        moves: false,
         is_there: |_| true,
         found: None,
         begin: Some(|core| Box::new(core.kv.cleaner())),
@@ -63,6 +66,7 @@ static SERVICES: [Row; 5] = [
         class: Class::Foreground,
         pause_costs: "the next start reads records in place of their lists, and takes longer",
         control: |shared| &shared.segments.checkpointing,
+        moves: false,
         is_there: |shared| shared.segments.has_checkpoints(),
         found: None,
         begin: None,
@@ -72,6 +76,7 @@ static SERVICES: [Row; 5] = [
         class: Class::Service,
         pause_costs: "damage at rest is found only when a host reads it",
         control: |shared| &shared.services.scrub,
+        moves: false,
         is_there: |_| true,
         found: None,
         begin: Some(scrub::begin),
@@ -81,6 +86,7 @@ static SERVICES: [Row; 5] = [
         class: Class::Service,
         pause_costs: "values stored meanwhile are read from the medium to be counted",
         control: |shared| &shared.services.dedup,
+        moves: true,
         is_there: |shared| shared.dedup.is_some(),
         found: Some(|shared| shared.dedup.as_ref().map(Dedup::words).unwrap_or_default()),
         begin: Some(count_chunks::begin),
@@ -90,6 +96,7 @@ static SERVICES: [Row; 5] = [
         class: Class::Execution,
         pause_costs: "repairs and copies in which other drives need this one wait, then fail",
         control: |shared| &shared.services.peers,
+        moves: false,
         is_there: |shared| shared.peers.is_some(),
         found: None,
         begin: None,

@@ -7,6 +7,7 @@ use csd_reactor::Class;
 
 use super::gate::{self, Gate};
 use super::{Row, rows};
+use crate::core_choice::{number_of, policy_of};
 use crate::drive::Shared;
 use crate::log::Level;
 
@@ -39,13 +40,17 @@ fn entry(shared: &Shared, row: &Row) -> Entry {
         Class::Service => 4,
         Class::System => 5,
     });
+    if row.moves {
+        entry.set_policy(number_of(shared.core_choice.policy()));
+    }
     entry.set_share(control.share()).set_rate(control.rate().unwrap_or(0));
     entry.set_steps(control.steps.load(Relaxed)).set_bytes(control.bytes.load(Relaxed));
     entry.set_busy_ns(control.busy_ns.load(Relaxed));
     *entry.set_failures(control.failures.load(Relaxed))
 }
 
-/// Gives an order of a host to a service; returns false if the drive has none of this name.
+/// Gives an order of a host to a service; returns false if the drive has none of this name, or the
+/// policy is unknown, or not for this one.
 pub(crate) fn order(shared: &Shared, host: &str, order: &Order) -> bool {
     let Some(row) = rows(shared).find(|row| row.name == order.name) else { return false };
     let control = (row.control)(shared);
@@ -54,6 +59,10 @@ pub(crate) fn order(shared: &Shared, host: &str, order: &Order) -> bool {
         Setting::Resume => control.resume(),
         Setting::Rate(bytes_per_s) => control.set_rate(bytes_per_s),
         Setting::Share(percent) => control.set_share(percent),
+        Setting::Policy(number) => match policy_of(number).filter(|_| row.moves) {
+            Some(policy) => shared.core_choice.set_policy(policy),
+            None => return false,
+        },
     }
     gate::on_all(Gate::look);
     let fields = [
@@ -61,6 +70,7 @@ pub(crate) fn order(shared: &Shared, host: &str, order: &Order) -> bool {
         ("paused", control.is_paused().to_string()),
         ("rate", control.rate().map_or("none".to_owned(), |rate| rate.to_string())),
         ("share", format!("{} %", control.share())),
+        ("policy", if row.moves { shared.core_choice.policy().name() } else { "none" }.to_owned()),
         ("host", host.to_owned()),
     ];
     shared.log().write_rated(Level::Info, "a service has new settings", &fields);

@@ -4,8 +4,12 @@
 //! lines up to the last newline: count and length as numbers in base 128 ([`crate::varint`]), and
 //! the item. A count of 0 ends them; the bytes after the last newline follow.
 
-use super::join::Unreadable;
 use crate::varint;
+
+/// An answer that has another form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a drive's answer has another form")]
+pub struct Unreadable;
 
 /// Appends an item.
 pub(super) fn append(bytes: &mut Vec<u8>, item: &[u8], count: u64) {
@@ -41,7 +45,10 @@ pub(super) fn items<'a, E: From<Unreadable>>(
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<(Vec<(&[u8], u64)>, &[u8]), Unreadable> {
+    /// Items with their counts, and the bytes behind them.
+    type Read<'a> = (Vec<(&'a [u8], u64)>, &'a [u8]);
+
+    fn read(bytes: &[u8]) -> Result<Read<'_>, Unreadable> {
         let mut found = Vec::new();
         let rest = items(bytes, |item, count| {
             found.push((item, count));

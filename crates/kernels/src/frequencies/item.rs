@@ -1,4 +1,4 @@
-//! [`Item`]: what is counted.
+//! [`Item`]: the part of a line that is counted.
 
 use super::NAME;
 use crate::numeric::Malformed;
@@ -6,7 +6,7 @@ use crate::numeric::Malformed;
 /// Length of the parameters, bytes.
 const BYTES: usize = 8;
 
-/// What of a line is counted.
+/// Part of a line that is counted.
 ///
 /// | bytes | meaning of the parameters |
 /// |---|---|
@@ -22,8 +22,8 @@ pub enum Item {
     Word,
     /// The word of this number, from 1. Lines with fewer words have none.
     WordNumber(u32),
-    /// What is between separators: the field of this number, from 1. It may be empty. Lines with
-    /// fewer fields have none.
+    /// The field of this number, from 1, between separators. It may be empty. Lines with fewer
+    /// fields have none.
     Field {
         /// Its number.
         number: u32,

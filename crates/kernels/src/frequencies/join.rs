@@ -2,17 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::{Extractor, Item, answer};
+use super::answer::{self, Unreadable};
+use super::{Extractor, Item};
 
 /// Longest line that begins in one piece and ends in another.
 pub const LINE_BYTES_MAX: usize = 256 << 20;
 /// Memory that an item takes besides its bytes, about: entry, allocation, and room of the table.
 const ITEM_OVERHEAD_BYTES: usize = 64;
-
-/// An answer that has another form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a drive's answer has another form")]
-pub struct Unreadable;
 
 /// Why answers cannot be put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

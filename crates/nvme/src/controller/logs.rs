@@ -19,7 +19,7 @@ use crate::wire::fixed_text;
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
 /// Log pages of an I/O controller; only a drive with a tunnel has the last one.
-const SUPPORTED: [LogId; 14] = [
+const SUPPORTED: [LogId; 15] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -33,6 +33,7 @@ const SUPPORTED: [LogId; 14] = [
     LogId::EXECUTIONS,
     LogId::MEDIA_ERRORS,
     LogId::SERVICES,
+    LogId::DECISIONS,
     LogId::TUNNEL,
 ];
 
@@ -114,7 +115,7 @@ impl Controller {
             LogId::SUPPORTED => log::supported(known),
             LogId::ERROR => error_log(backing),
             // One log for all namespaces (LPA bit 0 is clear).
-            LogId::SMART | LogId::MEDIA_ERRORS | LogId::SERVICES
+            LogId::SMART | LogId::MEDIA_ERRORS | LogId::SERVICES | LogId::DECISIONS
                 if !matches!(sqe.nsid(), 0 | NSID_ALL) =>
             {
                 return Err(Status::INVALID_FIELD);
@@ -128,11 +129,8 @@ impl Controller {
             }
             LogId::MEDIA_ERRORS => backing.media_errors().as_bytes().to_vec(),
             LogId::SERVICES => backing.services().encode(),
-            LogId::FIRMWARE_SLOT => {
-                let mut slot = FirmwareSlot::zeroed();
-                slot.set_afi(1).set_frs1(&fixed_text(&subsystem.firmware, b' '));
-                slot.as_bytes().to_vec()
-            }
+            LogId::DECISIONS => backing.decisions().encode(),
+            LogId::FIRMWARE_SLOT => firmware_slot(subsystem),
             LogId::CHANGED_NAMESPACES => {
                 let log = log::changed_namespaces(&self.changed);
                 if !retain {
@@ -173,6 +171,12 @@ fn part(log: &[u8], offset: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     let mut data = log[start..log.len().min(start + length)].to_vec();
     data.resize(length, 0);
     Ok(data)
+}
+
+fn firmware_slot(subsystem: &Subsystem) -> Vec<u8> {
+    let mut slot = FirmwareSlot::zeroed();
+    slot.set_afi(1).set_frs1(&fixed_text(&subsystem.firmware, b' '));
+    slot.as_bytes().to_vec()
 }
 
 fn effects(csi: Csi, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {

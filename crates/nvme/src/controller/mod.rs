@@ -23,6 +23,7 @@ use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY, WARNING_TEMPERATUR
 use crate::opcode::Csi;
 use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
+use crate::vendor::decisions::Decisions;
 use crate::vendor::executions;
 use crate::vendor::media_errors::MediaErrors;
 use crate::vendor::services::{Order, Services};
@@ -201,7 +202,12 @@ pub trait Backing {
     fn services(&self) -> Services {
         Services { segments: 0, free_segments: 0, is_low: false, entries: Vec::new() }
     }
-    /// Gives an order to a service; returns false if the drive has none of this name.
+    /// Returns the latest cores that background tasks were sent to.
+    fn decisions(&self) -> Decisions {
+        Decisions { decisions: 0, now_ns: 0, cores: 0, policy: 0, entries: Vec::new() }
+    }
+    /// Gives an order to a service; returns false if the drive has none of this name, or none that
+    /// can take it.
     fn order(&self, _order: &Order) -> bool {
         false
     }

@@ -11,6 +11,7 @@
 //! - [`combine`]: the task and the answers of the program `combine`
 //! - [`pages`]: checksums of pages, and the task of the program that compares them
 //! - [`executions`]: the log of executions
+//! - [`decisions`]: the log of the cores that background tasks were sent to
 //! - [`folders`]: what lies below a folder of objects' names
 //! - [`location`]: where a piece lies on a drive, in each of these formats
 //! - [`media_errors`]: the log of media errors
@@ -18,6 +19,7 @@
 //! - [`tunnel`]: packets to and from the drive's own operating system
 
 pub mod combine;
+pub mod decisions;
 pub mod execute;
 pub mod executions;
 pub mod folders;
@@ -87,7 +89,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 23] = [
+pub const TABLE: [(Kind, u32, &str); 24] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
@@ -99,6 +101,7 @@ pub const TABLE: [(Kind, u32, &str); 23] = [
     (Kind::LogPage, LogId::MEDIA_ERRORS.0 as u32, "media errors"),
     (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),
     (Kind::LogPage, LogId::SERVICES.0 as u32, "services"),
+    (Kind::LogPage, LogId::DECISIONS.0 as u32, "decisions"),
     (Kind::Opcode, Cp::TUNNEL_SEND.0 as u32, "Tunnel Send"),
     (Kind::Opcode, Cp::TUNNEL_RECEIVE.0 as u32, "Tunnel Receive"),
     (Kind::Feature, FeatureId::INSIDE_ONLY.0 as u32, "Inside Only"),

@@ -56,6 +56,9 @@ layout! {
         class / set_class: u8 @ 17,
         /// Limit of its part of the time of all cores, 1 to 100 percent; 100 is no limit.
         share / set_share: u8 @ 18,
+        /// Number of the policy that chooses the core of its steps, from 1; 0 for a service that
+        /// works where its data is.
+        policy / set_policy: u8 @ 19,
         /// Limit of bytes per second; 0 is none.
         rate / set_rate: u64 @ 24,
         /// Steps that it has done.
@@ -169,7 +172,7 @@ layout! {
     pub struct OrderData[64] {
         /// [`VERSION`].
         version / set_version: u16 @ 0,
-        /// Setting: 1 pause, 2 resume, 3 rate, 4 share.
+        /// Setting: 1 pause, 2 resume, 3 rate, 4 share, 5 policy.
         setting / set_setting: u8 @ 2,
         /// Reserved, 0.
         reserved / set_reserved: u8 @ 3,
@@ -177,7 +180,7 @@ layout! {
         reserved2 / set_reserved2: u32 @ 4,
         /// Name of the service in ASCII, zero-terminated.
         name / set_name: [16] @ 8,
-        /// Bytes per second, 0 for no limit; or percent, 1 to 100; else 0.
+        /// Bytes per second, 0 for no limit; percent, 1 to 100; number of a policy; else 0.
         value / set_value: u64 @ 24,
         /// Reserved, 0.
         rest / set_rest: [32] @ 32,
@@ -195,6 +198,8 @@ pub enum Setting {
     Rate(Option<u64>),
     /// Limit of its part of the time, 1 to 100 percent.
     Share(u8),
+    /// Number of the policy that chooses the core of its steps, from 1.
+    Policy(u8),
 }
 
 /// An order to one service.
@@ -215,6 +220,7 @@ impl Order {
             Setting::Resume => (2, 0),
             Setting::Rate(rate) => (3, rate.unwrap_or(0)),
             Setting::Share(percent) => (4, u64::from(percent)),
+            Setting::Policy(number) => (5, u64::from(number)),
         };
         data.set_version(VERSION).set_setting(setting).set_value(value);
         *data.set_name(&cut(&self.name)).as_bytes()
@@ -229,6 +235,7 @@ impl Order {
             (2, 0) => Setting::Resume,
             (3, rate) => Setting::Rate(Some(rate).filter(|rate| *rate > 0)),
             (4, percent @ 1..=100) => Setting::Share(u8::try_from(percent).ok()?),
+            (5, number @ 1..=255) => Setting::Policy(u8::try_from(number).ok()?),
             _ => return None,
         };
         let name = text_of(&data.name())?.to_owned();
@@ -286,7 +293,8 @@ mod tests {
     fn an_order_round_trips_and_every_other_byte_is_refused() {
         let settings = [Setting::Pause, Setting::Resume, Setting::Rate(None)];
         let limits = [Setting::Rate(Some(u64::MAX)), Setting::Share(1), Setting::Share(100)];
-        for setting in settings.into_iter().chain(limits) {
+        let policies = [Setting::Policy(1), Setting::Policy(255)];
+        for setting in settings.into_iter().chain(limits).chain(policies) {
             let order = Order { name: "checkpoint".into(), setting };
             let data = order.encode();
             assert_eq!(Order::parse(&data), Some(order));
@@ -297,7 +305,8 @@ mod tests {
                 assert_eq!(Order::parse(&wrong), None, "{setting:?}, byte {at}");
             }
         }
-        for (setting, value) in [(0, 0), (1, 1), (2, 1), (4, 0), (4, 101), (5, 0)] {
+        for (setting, value) in [(0, 0), (1, 1), (2, 1), (4, 0), (4, 101), (5, 0), (5, 256), (6, 0)]
+        {
             let mut data = OrderData::zeroed();
             data.set_version(VERSION).set_name(&cut("scrub"));
             data.set_setting(setting).set_value(value);

@@ -19,6 +19,7 @@ use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::str::FromStr;
 use std::task::{Poll, Waker};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::class::Class;
 use crate::compute_thread::{ComputeLoad, ErasedJob};
@@ -90,8 +91,12 @@ pub(crate) trait Backend {
     /// Returns the name for logs and reports: `uring`, `epoll` or `sim`.
     fn name(&self) -> &'static str;
     fn now(&self) -> Instant;
-    /// Returns milliseconds since 1970, in UTC.
-    fn unix_ms(&self) -> u64;
+    /// Returns milliseconds since 1970, in UTC: those of the system, unless time is simulated.
+    fn unix_ms(&self) -> u64 {
+        // A clock before 1970 is taken as 1970.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
     fn fill_random(&self, bytes: &mut [u8]);
 
     fn bind(&self, at: &Endpoint) -> io::Result<SocketKey>;

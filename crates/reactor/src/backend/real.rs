@@ -8,7 +8,6 @@ use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::task::{Poll, Waker};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::backend::poller::{Event, Poller};
 use crate::backend::socket::{ListeningSocket, StreamSocket};
@@ -232,12 +231,6 @@ impl<P: Poller> Backend for Real<P> {
 
     fn now(&self) -> Instant {
         Instant::from_ns(nanos(self.started.elapsed()))
-    }
-
-    fn unix_ms(&self) -> u64 {
-        // A clock before 1970 is taken as 1970.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {

@@ -10,6 +10,7 @@ use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
 use csd_nvme::vendor::NSID_BLOCK;
+use csd_nvme::vendor::decisions::Decisions;
 use csd_nvme::vendor::executions::Entry;
 use csd_nvme::vendor::media_errors::MediaErrors;
 use csd_nvme::vendor::services::{Order, Services};
@@ -17,6 +18,7 @@ use csd_nvme::vendor::tunnel::encode_log;
 
 use super::super::connections::announce;
 use crate::controller::{Association, CoreCounters};
+use crate::core_choice;
 use crate::drive::Shared;
 use crate::health::media_errors;
 use crate::services::orders;
@@ -157,6 +159,10 @@ impl Backing for View<'_> {
 
     fn services(&self) -> Services {
         orders::list(self.drive)
+    }
+
+    fn decisions(&self) -> Decisions {
+        core_choice::decisions(&self.drive.core_choice)
     }
 
     fn order(&self, order: &Order) -> bool {

@@ -20,7 +20,7 @@ use crate::layout::{self, DIMENSIONS_MAX, Layout, Parts, Spread};
 use protection::Header;
 use wire::{
     Cursor, LAYOUT_SPREAD, LAYOUT_WHOLE, encode_extents, encode_parts, kind_of, layout_code,
-    length, parse_extents, parse_parts, parse_sums, state_code, state_of,
+    length, parse_extents, parse_parts, parse_sums, parse_time, state_code, state_of,
 };
 
 pub(super) use csd_nvme::vendor::folders::name_in;
@@ -300,10 +300,7 @@ impl Entry {
         entry.protection = header.rest(input, &entry)?;
         entry.copy = header.copy(input)?;
         if version == VERSION_WITH_TIME {
-            entry.stored_unix_ms = input.u64()?;
-            if entry.stored_unix_ms == 0 {
-                return Err(Malformed("stored at no time"));
-            }
+            entry.stored_unix_ms = parse_time(input)?;
         }
         if !input.0.is_empty() {
             return Err(Malformed("bytes after its end"));

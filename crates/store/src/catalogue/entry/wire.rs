@@ -36,6 +36,14 @@ pub(super) fn state_code(state: State) -> u8 {
     }
 }
 
+/// Parses the time at which the content was stored, ms since 1970. It is not 0.
+pub(super) fn parse_time(input: &mut Cursor<'_>) -> Result<u64, Malformed> {
+    match input.u64()? {
+        0 => Err(Malformed("stored at no time")),
+        stored_unix_ms => Ok(stored_unix_ms),
+    }
+}
+
 pub(super) fn state_of(code: u8) -> Result<State, Malformed> {
     match code {
         1 => Ok(State::Staged),
