@@ -33,6 +33,10 @@ fn escape_if(text: &str, unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// Returns true for control characters, format characters (directions, joiners, tags), line and
 /// paragraph separators, and code points without a character.
 fn is_unfit(c: char) -> bool {
+    // Most characters of most texts.
+    if matches!(c, ' '..='~') {
+        return false;
+    }
     c.is_control()
         || matches!(
             c,

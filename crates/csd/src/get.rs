@@ -9,7 +9,7 @@ use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::error::in_words;
-use csd_store::object::{self, Error, Form, GetOptions, Got};
+use csd_store::object::{self, Error, Form, GetOptions, Got, Sink};
 use serde_json::json;
 
 use crate::cli;
@@ -32,16 +32,13 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         let why = "gives no file name: say one; -r writes all objects of a folder";
         return Err(Failure::usage(format!("{name:?} {why}")));
     }
-    if file == "-" && context.json {
-        return Err(Failure::usage("--json and an object cannot both go to standard output"));
-    }
     if let Some(piece) = options.piece {
         return get_piece((&name, piece), (&file, options.force), context);
     }
     // Before there is a file to leave behind. When a pipe is written, the signal ends this process,
     // and the reader sees the pipe end.
     let watch = Watch::begin(Target::will_be_new(&file))?;
-    let (target, sink) = Target::open(&file, options.force)?;
+    let (target, sink) = open(&file, options.force, context)?;
     let named = if target.is_stdout() { last } else { file.clone() };
     let sink = watch.writer(sink);
     let (raw, partial) = (options.raw, options.partial);
@@ -89,6 +86,15 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
+/// Opens the target; it cannot be standard output if a JSON object goes there.
+fn open(file: &str, force: bool, context: &Context) -> Result<(Target, Sink), Failure> {
+    let (target, sink) = Target::open(file, force)?;
+    match target.is_stdout() && context.json {
+        true => Err(Failure::usage("--json and an object cannot both go to standard output")),
+        false => Ok((target, sink)),
+    }
+}
+
 /// Fetches one piece of a protected object. Its file is opened once the piece is here, so that a
 /// signal before that leaves none.
 fn get_piece(
@@ -101,7 +107,7 @@ fn get_piece(
         let entry = object::lookup(array, &wanted).await?;
         Ok(object::read_piece(array, &entry, stripe, piece).await?.to_vec())
     })?;
-    let (target, mut sink) = Target::open(file, force)?;
+    let (target, mut sink) = open(file, force, context)?;
     let written = sink.write_all(&bytes).and_then(|()| sink.flush());
     written.map_err(|error| cannot_write(file, &error))?;
     drop(sink);
