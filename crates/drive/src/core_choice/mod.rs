@@ -3,7 +3,7 @@
 //!
 //! The state that cores share is [`CoreChoice`]: the policy, the work that waits on each core, the
 //! loads in the latest window of requests, and the latest decisions. Each core decides by itself
-//! ([`Chooser`]). Loads are read when a task arises after a window's end, so that an idle drive
+//! (`Chooser`). Loads are read when a task arises after a window's end, so that an idle drive
 //! reads nothing. Invariant: a task is done once, whatever becomes of the policy meanwhile.
 
 mod chooser;
