@@ -113,8 +113,7 @@ impl Loader {
     /// # Errors
     /// Those of [`Loader::connect`].
     pub fn started(server: &Server, threads: usize, stop: &Stop) -> Result<Self, Error> {
-        let settings = Settings { tries: 0, ..Settings::default() };
-        Self::connect(&Address::new(server.address, NQN), &settings, threads, stop)
+        Self::at_server(server, (threads, SPIN_US), stop)
     }
 
     /// Does the same with threads that sleep when they have nothing to do, because they share the
@@ -123,9 +122,12 @@ impl Loader {
     /// # Errors
     /// Those of [`Loader::connect`].
     pub fn sharing(server: &Server, threads: usize, stop: &Stop) -> Result<Self, Error> {
+        Self::at_server(server, (threads, 0), stop)
+    }
+
+    fn at_server(server: &Server, threads: (usize, u32), stop: &Stop) -> Result<Self, Error> {
         let settings = Settings { tries: 0, ..Settings::default() };
-        let address = Address::new(server.address, NQN);
-        Self::spinning(&address, &settings, (threads, 0), stop)
+        Self::spinning(&Address::new(server.address, NQN), &settings, threads, stop)
     }
 
     /// Stores `count` values of `value_bytes` bytes. Returns their keys, in order.

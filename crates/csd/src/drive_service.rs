@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::drive_service::{self as cli, Rate, Service};
 use crate::context::Context;
-use crate::drive_trace::{policy_name, policy_number};
+use crate::drive_trace::policy_name;
 use crate::query::{malformed, query};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
@@ -91,7 +91,7 @@ fn order_of(options: &Service) -> (Option<Order>, Option<&String>) {
             (service, Setting::Share(*percent), drive)
         }
         Some(cli::Order::Policy { service, policy, drive }) => {
-            (service, Setting::Policy(policy_number(*policy)), drive)
+            (service, Setting::Policy(policy.number()), drive)
         }
     };
     (Some(Order { name: service.clone(), setting }), drive.as_ref())

@@ -60,13 +60,7 @@ pub(crate) fn trace(options: &Trace, context: &Context) -> Result<Report, Failur
 
 /// Returns the name of a policy by its number in log pages; `None` if it is one of a later version.
 pub(crate) fn policy_name(number: u8) -> Option<&'static str> {
-    Some(Policy::ALL.get(usize::from(number.checked_sub(1)?))?.name())
-}
-
-/// Returns the number of a policy in log pages and orders.
-pub(crate) fn policy_number(policy: Policy) -> u8 {
-    let at = Policy::ALL.iter().position(|known| *known == policy);
-    u8::try_from(at.map_or(0, |at| at + 1)).expect("four")
+    Policy::of_number(number).map(Policy::name)
 }
 
 async fn decisions_of(controller: &Controller) -> Result<Decisions, Error> {
@@ -77,8 +71,7 @@ async fn decisions_of(controller: &Controller) -> Result<Decisions, Error> {
 }
 
 fn reason(entry: &Entry) -> &'static str {
-    let at = usize::from(entry.reason()).checked_sub(1);
-    at.and_then(|at| Reason::ALL.get(at)).map_or("unknown", |reason| reason.text())
+    Reason::of_number(entry.reason()).map_or("unknown", Reason::text)
 }
 
 fn row(drive: &str, entry: &Entry, now_ns: u64) -> Vec<String> {
@@ -117,9 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_policies_are_those_of_their_names() {
+    fn numbers_become_words_and_unknown_ones_are_said_to_be_so() {
         for policy in Policy::ALL {
-            assert_eq!(policy_name(policy_number(policy)), Some(policy.name()));
+            assert_eq!(policy_name(policy.number()), Some(policy.name()));
         }
         assert_eq!((policy_name(0), policy_name(9)), (None, None));
         let mut entry = Entry::zeroed();

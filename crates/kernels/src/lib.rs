@@ -26,6 +26,7 @@
 //! - [`search`]: the lines in which a regular expression matches
 //! - [`word_count`]: how many lines and words
 //! - [`frequencies`]: how often each line, word or field occurs
+//! - `text_piece`: pieces of a text, which begin and end within a line
 //! - [`fingerprint`]: sums over pieces of that code, which tell code words from others
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
@@ -45,6 +46,7 @@ pub mod program;
 pub mod registry;
 pub mod search;
 pub mod summarize;
+mod text_piece;
 mod value;
 mod varint;
 pub mod vector_add;

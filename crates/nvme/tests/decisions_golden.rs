@@ -3,14 +3,13 @@
 #![allow(missing_docs, clippy::unwrap_used)] // golden files are ours
 
 mod common;
+#[path = "common/fields.rs"]
+mod fields;
 
 use common::{files, invalid, unhex};
 use csd_nvme::vendor::decisions::{Decisions, Entry};
-use toml::{Table, Value};
-
-fn integer<T: TryFrom<i64>>(value: &Value) -> T {
-    T::try_from(value.as_integer().unwrap()).ok().unwrap()
-}
+use fields::{integer, pair};
+use toml::Value;
 
 /// Returns the entry that a table describes.
 fn entry(fields: &Value) -> Entry {
@@ -28,8 +27,7 @@ fn golden_log_pages_parse_to_their_decisions_and_encode_to_their_bytes() {
     let described = files("decisions", "toml");
     assert!(described.len() >= 2);
     for path in described {
-        let fields: Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
-        let bytes = unhex(&std::fs::read_to_string(path.with_extension("hex")).unwrap());
+        let (fields, bytes) = pair(&path);
         let decisions = Decisions {
             decisions: integer(&fields["decisions"]),
             now_ns: integer(&fields["now_ns"]),

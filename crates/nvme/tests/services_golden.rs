@@ -3,22 +3,13 @@
 #![allow(missing_docs, clippy::unwrap_used)] // golden files are ours
 
 mod common;
-
-use std::path::Path;
+#[path = "common/fields.rs"]
+mod fields;
 
 use common::{files, invalid, unhex};
 use csd_nvme::vendor::services::{Entry, Order, Services, Setting};
-use toml::{Table, Value};
-
-/// Returns the fields and the bytes of a pair of golden files.
-fn pair(path: &Path) -> (Table, Vec<u8>) {
-    let bytes = unhex(&std::fs::read_to_string(path.with_extension("hex")).unwrap());
-    (std::fs::read_to_string(path).unwrap().parse().unwrap(), bytes)
-}
-
-fn integer<T: TryFrom<i64>>(value: &Value) -> T {
-    T::try_from(value.as_integer().unwrap()).ok().unwrap()
-}
+use fields::{integer, pair};
+use toml::Value;
 
 /// Returns the entry that a table describes.
 fn entry(fields: &Value) -> Entry {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // golden files are ours
 
 mod common;
-
-use std::path::Path;
+#[path = "common/fields.rs"]
+mod fields;
 
 use common::{files, invalid, unhex};
 use csd_nvme::capsule::Sqe;
@@ -12,17 +12,8 @@ use csd_nvme::opcode::Cp;
 use csd_nvme::vendor::tunnel::{
     Command, Frame, LogEntry, VirtioNet, count, encode_log, parse, parse_log, receive, send,
 };
-use toml::{Table, Value};
-
-/// Returns the fields and the bytes of a pair of golden files.
-fn pair(path: &Path) -> (Table, Vec<u8>) {
-    let bytes = unhex(&std::fs::read_to_string(path.with_extension("hex")).unwrap());
-    (std::fs::read_to_string(path).unwrap().parse().unwrap(), bytes)
-}
-
-fn integer<T: TryFrom<i64>>(value: &Value) -> T {
-    T::try_from(value.as_integer().unwrap()).ok().unwrap()
-}
+use fields::{integer, pair};
+use toml::Value;
 
 #[test]
 fn golden_lists_parse_to_their_frames_and_encode_to_their_bytes() {

@@ -20,8 +20,20 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All policies, in the order of their numbers in the trace page.
+    /// All policies, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Inline, Self::Local, Self::Bts, Self::Adaptive];
+
+    /// Returns the number in log pages and orders, from 1.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// Returns the policy of a number; `None` if there is none.
+    #[must_use]
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.number() == number)
+    }
 
     /// Returns the name, as `--policy` takes it.
     #[must_use]
@@ -60,6 +72,16 @@ impl FromStr for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_begin_at_one_and_are_read_back() {
+        assert_eq!(Policy::ALL.map(Policy::number), [1, 2, 3, 4]);
+        assert_eq!(
+            Policy::ALL.map(|policy| Policy::of_number(policy.number())),
+            Policy::ALL.map(Some)
+        );
+        assert_eq!((Policy::of_number(0), Policy::of_number(5)), (None, None));
+    }
 
     #[test]
     fn names_are_read_back_and_others_are_refused_in_words() {

@@ -31,9 +31,21 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All reasons, in the order of their numbers in the trace page.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 5] =
         [Self::Policy, Self::Idle, Self::LeastUsed, Self::NoneBelowThreshold, Self::Cost];
+
+    /// Returns the number in log pages, from 1.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// Returns the reason of a number; `None` if there is none.
+    #[must_use]
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.number() == number)
+    }
 
     /// Returns the words for a person.
     #[must_use]
@@ -165,6 +177,13 @@ mod tests {
         let is_active = utilisation.iter().map(|share| *share > 0.0).collect();
         scheduler.observe(&Window { is_active, utilisation: utilisation.to_vec() });
         scheduler
+    }
+
+    #[test]
+    fn reasons_have_numbers_from_one_on() {
+        assert_eq!(Reason::ALL.map(Reason::number), [1, 2, 3, 4, 5]);
+        assert_eq!(Reason::ALL.map(|one| Reason::of_number(one.number())), Reason::ALL.map(Some));
+        assert_eq!((Reason::of_number(0), Reason::of_number(6)), (None, None));
     }
 
     const TASK: Task = Task { origin: 1, work_ns: 50_000 };

@@ -46,6 +46,17 @@ pub(crate) fn is_full(container: &str) -> bool {
     found.is_some_and(|(current, most)| current >= most)
 }
 
+/// Returns the number of processes of an operating system that are in no session: OpenSSH's, which
+/// has one for each connection, and those that the system has not collected yet.
+pub(crate) fn outside_sessions(container: &str) -> u64 {
+    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let mut found = groups(container).filter_map(|group| {
+        let all = number(group.join("pids.current"))?;
+        Some(all.saturating_sub(number(group.join("sessions/pids.current"))?))
+    });
+    found.next().unwrap()
+}
+
 /// A host goes on with both drives: it writes a value, and reads it.
 pub(crate) fn hosts_go_on(guest: &Guest, other: &Guest) {
     for one in [guest, other] {

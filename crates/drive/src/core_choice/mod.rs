@@ -18,7 +18,6 @@ use crate::controller::CoreCounters;
 
 pub(crate) use chooser::Chooser;
 pub use page::decisions;
-pub(crate) use page::{number_of, policy_of};
 
 /// Requests in a window (Park et al., section V.A).
 const WINDOW_REQUESTS: u64 = 60;
@@ -26,7 +25,7 @@ const WINDOW_REQUESTS: u64 = 60;
 /// State that all cores share.
 #[derive(Debug)]
 pub struct CoreChoice {
-    /// Position in [`Policy::ALL`].
+    /// Number of the policy.
     policy: AtomicU8,
     /// Counters of each core.
     counters: Vec<Arc<CoreCounters>>,
@@ -44,28 +43,25 @@ impl CoreChoice {
     /// Makes the state of cores that are idle now.
     pub(crate) fn new(policy: Policy, counters: Vec<Arc<CoreCounters>>, now_ns: u64) -> Self {
         let cores = counters.len();
-        let choice = Self {
-            policy: AtomicU8::new(0),
+        Self {
+            policy: AtomicU8::new(policy.number()),
             counters,
             queued_ns: (0..cores).map(|_| AtomicU64::new(0)).collect(),
             ended_at: AtomicU64::new(0),
             window: AtomicU64::new(0),
             monitor: Mutex::new(Monitor::new(cores, WINDOW_REQUESTS, now_ns)),
             trace: Mutex::new(Trace::new(csd_nvme::vendor::decisions::ENTRIES_MAX)),
-        };
-        choice.set_policy(policy);
-        choice
+        }
     }
 
     /// Returns the policy in force.
     pub fn policy(&self) -> Policy {
-        Policy::ALL[usize::from(self.policy.load(Relaxed))]
+        Policy::of_number(self.policy.load(Relaxed)).unwrap_or_default()
     }
 
     /// Puts another policy in force, from the next task on.
     pub fn set_policy(&self, policy: Policy) {
-        let at = Policy::ALL.iter().position(|known| *known == policy);
-        self.policy.store(u8::try_from(at.unwrap_or(0)).expect("four"), Relaxed);
+        self.policy.store(policy.number(), Relaxed);
     }
 
     /// Returns the number of tasks that a core was chosen for since the drive started.
@@ -148,13 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn policies_have_numbers_from_one_on() {
+    fn the_policy_is_the_one_that_was_set() {
         let choice = CoreChoice::new(Policy::Local, vec![Arc::default()], 0);
-        for (number, policy) in (1..).zip(Policy::ALL) {
+        assert_eq!(choice.policy(), Policy::Local);
+        for policy in Policy::ALL {
             choice.set_policy(policy);
             assert_eq!(choice.policy(), policy);
-            assert_eq!((number_of(policy), policy_of(number)), (number, Some(policy)));
         }
-        assert_eq!((policy_of(0), policy_of(5)), (None, None));
     }
 }

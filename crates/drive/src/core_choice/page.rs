@@ -1,25 +1,9 @@
-//! Policies as numbers, and the log page of decisions.
+//! The log page of decisions.
 
 use csd_nvme::vendor::decisions::{Decisions, Entry};
 use csd_reactor::now;
-use csd_sched::{Policy, Reason};
 
 use super::{CoreChoice, lock};
-
-/// Returns the number of a policy in log pages and orders.
-pub(crate) fn number_of(policy: Policy) -> u8 {
-    number(&Policy::ALL, policy)
-}
-
-/// Returns the policy of a number; `None` if there is none.
-pub(crate) fn policy_of(number: u8) -> Option<Policy> {
-    Policy::ALL.get(usize::from(number.checked_sub(1)?)).copied()
-}
-
-fn number<T: Copy + PartialEq>(all: &[T], one: T) -> u8 {
-    let at = all.iter().position(|known| *known == one).map_or(0, |at| at + 1);
-    u8::try_from(at).expect("a few")
-}
 
 /// Returns the latest decisions, for hosts.
 pub fn decisions(choice: &CoreChoice) -> Decisions {
@@ -28,7 +12,7 @@ pub fn decisions(choice: &CoreChoice) -> Decisions {
         decisions: trace.decisions(),
         now_ns: now().ns(),
         cores: core(choice.cores()),
-        policy: number_of(choice.policy()),
+        policy: choice.policy().number(),
         entries: trace.entries().map(entry).collect(),
     }
 }
@@ -37,8 +21,8 @@ fn entry(decided: &csd_sched::Entry) -> Entry {
     let mut entry = Entry::zeroed();
     entry.set_number(decided.number).set_at_ns(decided.at_ns);
     entry.set_work_ns(decided.task.work_ns).set_origin(core(decided.task.origin));
-    entry.set_core(core(decided.decision.core)).set_policy(number_of(decided.policy));
-    entry.set_reason(number(&Reason::ALL, decided.decision.reason));
+    entry.set_core(core(decided.decision.core)).set_policy(decided.policy.number());
+    entry.set_reason(decided.decision.reason.number());
     entry.set_origin_load(load(decided.origin_utilisation));
     *entry.set_core_load(load(decided.core_utilisation))
 }

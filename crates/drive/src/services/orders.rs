@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use csd_nvme::vendor::services::{Entry, FAILED, Order, PAUSED, RUNS, Services, Setting};
 use csd_reactor::Class;
+use csd_sched::Policy;
 
 use super::gate::{self, Gate};
 use super::{Row, rows};
-use crate::core_choice::{number_of, policy_of};
 use crate::drive::Shared;
 use crate::log::Level;
 
@@ -41,7 +41,7 @@ fn entry(shared: &Shared, row: &Row) -> Entry {
         Class::System => 5,
     });
     if row.moves {
-        entry.set_policy(number_of(shared.core_choice.policy()));
+        entry.set_policy(shared.core_choice.policy().number());
     }
     entry.set_share(control.share()).set_rate(control.rate().unwrap_or(0));
     entry.set_steps(control.steps.load(Relaxed)).set_bytes(control.bytes.load(Relaxed));
@@ -59,7 +59,7 @@ pub(crate) fn order(shared: &Shared, host: &str, order: &Order) -> bool {
         Setting::Resume => control.resume(),
         Setting::Rate(bytes_per_s) => control.set_rate(bytes_per_s),
         Setting::Share(percent) => control.set_share(percent),
-        Setting::Policy(number) => match policy_of(number).filter(|_| row.moves) {
+        Setting::Policy(number) => match Policy::of_number(number).filter(|_| row.moves) {
             Some(policy) => shared.core_choice.set_policy(policy),
             None => return false,
         },

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::answer::{self, Unreadable};
 use super::{Extractor, Item};
+use crate::text_piece::JOINED_LINE_BYTES_MAX;
 
-/// Longest line that begins in one piece and ends in another.
-pub const LINE_BYTES_MAX: usize = 256 << 20;
 /// Memory that an item takes besides its bytes, about: entry, allocation, and room of the table.
 const ITEM_OVERHEAD_BYTES: usize = 64;
 
@@ -17,7 +16,7 @@ pub enum Unjoined {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// A line is too long.
-    #[error("a line has more than {LINE_BYTES_MAX} bytes")]
+    #[error("a line has more than {JOINED_LINE_BYTES_MAX} bytes")]
     Long,
     /// The different items take more memory than they may.
     #[error("the different items take more than {} MiB of memory", .0 >> 20)]
@@ -52,7 +51,7 @@ impl Join {
             Some((head, rest)) => (head, Some(rest)),
             None => (answer, None),
         };
-        if self.line.len() + head.len() > LINE_BYTES_MAX {
+        if self.line.len() + head.len() > JOINED_LINE_BYTES_MAX {
             return Err(Unjoined::Long);
         }
         self.line.extend_from_slice(head);

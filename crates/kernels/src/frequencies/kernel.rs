@@ -1,12 +1,16 @@
 //! Frequencies as a [`Kernel`].
 
-use super::program::{self, ITEM_BYTES_MAX, ITEMS_MAX, LINE_BYTES_MAX};
+use super::program::{self, ITEM_BYTES_MAX, ITEMS_MAX};
 use super::{Item, NAME, PROGRAM_ID};
 use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Wanted};
 use crate::program::{Failure, Program};
+use crate::text_piece::LINE_BYTES_MAX;
 
 /// Memory of an item besides its bytes: its entry, its place in the table, its allocation.
 const ITEM_OVERHEAD_BYTES: u64 = 64;
+
+/// Length of a line of the sample, bytes; it divides [`Sample::GRAIN_BYTES`].
+const LINE_BYTES: u64 = 16;
 
 /// The kernel.
 pub static KERNEL: FrequenciesKernel = FrequenciesKernel;
@@ -42,13 +46,20 @@ impl Kernel for FrequenciesKernel {
         Description::count("items", answer.result)
     }
 
-    /// Returns lines of 16 bytes, of which each is one of 4,096.
+    /// Returns lines of 16 bytes whose second field is one of 4,096. The first line of a grain has
+    /// one field: it is counted by the host when a part begins there.
     fn sample(&self) -> Sample {
-        Sample::new(Item::Line.encode(), |_, offset: u64, piece: &mut [u8]| {
-            for (line, number) in piece.chunks_mut(16).zip(offset / 16..) {
-                let words = format!("the line {:06}\n", crate::kernel::mix(number) % 4096);
+        let item = Item::Field { number: 2, separator: b',' };
+        let sample = Sample::new(item.encode(), |_, offset: u64, piece: &mut [u8]| {
+            for (line, number) in piece.chunks_mut(16).zip(offset / LINE_BYTES..) {
+                let page = crate::kernel::mix(number) % 4096;
+                let words = match (number * LINE_BYTES).is_multiple_of(Sample::GRAIN_BYTES) {
+                    true => "one field alone\n".to_owned(),
+                    false => format!("client,page{page:04}\n"),
+                };
                 line.copy_from_slice(&words.as_bytes()[..line.len()]);
             }
-        })
+        });
+        Sample { adds_up: true, ..sample }
     }
 }

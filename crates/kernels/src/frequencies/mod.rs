@@ -22,7 +22,7 @@ mod program;
 
 pub use extractor::Extractor;
 pub use item::Item;
-pub use join::{Join, LINE_BYTES_MAX, Unjoined};
+pub use join::{Join, Unjoined};
 pub use kernel::KERNEL;
 
 /// Program identifier (PID) of the built-in program.

@@ -4,10 +4,9 @@
 use indexmap::IndexMap;
 
 use super::{Extractor, Item, answer};
-use crate::program::{Cause, Failure, Inputs, Output, Program, Step};
+use crate::program::{Failure, Inputs, Output, Program, Step};
+use crate::text_piece::{hand_back, take_line};
 
-/// Longest line that an execution takes: as long as the longest chunk of an object.
-pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 /// Bytes whose items are counted in one step: about a millisecond if each has one byte.
 const STEP_BYTES: usize = 32 << 10;
 /// Different items, and their bytes, at which those that were counted are written.
@@ -108,10 +107,8 @@ impl Program for Counting {
 impl Counting {
     /// Hands back the bytes up to the first newline; returns their number.
     fn head(&mut self, shown: &[u8], output: &mut Output) -> usize {
-        let newline = memchr::memchr(b'\n', shown);
-        self.in_lines = newline.is_some();
-        let used = newline.map_or(shown.len(), |newline| newline + 1);
-        output.append(&shown[..used]);
+        let (used, is_over) = hand_back(shown, output);
+        self.in_lines = is_over;
         used
     }
 
@@ -122,14 +119,8 @@ impl Counting {
             self.count(&shown[..=newline]);
             return Ok(newline + 1);
         }
-        let newline = memchr::memchr(b'\n', shown);
-        let used = newline.map_or(shown.len(), |newline| newline + 1);
-        if self.line.len() + used > LINE_BYTES_MAX {
-            let reason = format!("a line of the piece has more than {LINE_BYTES_MAX} bytes");
-            return Err(Failure::new(Cause::InputType, reason));
-        }
-        self.line.extend_from_slice(&shown[..used]);
-        if newline.is_some() {
+        let (used, is_over) = take_line(&mut self.line, shown)?;
+        if is_over {
             self.long = Some(0);
         }
         Ok(used)

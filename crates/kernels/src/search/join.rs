@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::matcher::Matcher;
 use super::piece::{Piece, Run, Unreadable};
 use super::{Parameters, Refused, Wants, known};
-
-/// Longest line that begins in one piece and ends in another.
-pub const LINE_BYTES_MAX: usize = 256 << 20;
+use crate::text_piece::JOINED_LINE_BYTES_MAX;
 
 /// Selected lines that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub enum Unjoined<E> {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// A line is too long.
-    #[error("a line has more than {LINE_BYTES_MAX} bytes")]
+    #[error("a line has more than {JOINED_LINE_BYTES_MAX} bytes")]
     Long,
     /// The caller's own reason.
     #[error("{0}")]
@@ -82,7 +80,7 @@ impl Join {
             return Ok(());
         }
         let piece = Piece::new(answer);
-        if self.line.len() + piece.head.len() > LINE_BYTES_MAX {
+        if self.line.len() + piece.head.len() > JOINED_LINE_BYTES_MAX {
             return Err(Unjoined::Long);
         }
         self.line.extend_from_slice(piece.head);

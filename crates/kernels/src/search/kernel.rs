@@ -1,9 +1,9 @@
 //! Search as a [`Kernel`].
 
-use super::program::{self, LINE_BYTES_MAX};
-use super::{NAME, PROGRAM_ID, Parameters, Wants};
+use super::{NAME, PROGRAM_ID, Parameters, Wants, program};
 use crate::kernel::{Answer, Arguments, Description, Input, Kernel, Plan, Sample, Wanted};
 use crate::program::{Failure, Program};
+use crate::text_piece::LINE_BYTES_MAX;
 
 /// Length of a line of the sample, bytes; it divides [`Sample::GRAIN_BYTES`].
 const LINE_BYTES: u64 = 64;

@@ -25,7 +25,7 @@ mod piece;
 mod program;
 mod select;
 
-pub use join::{Found, Join, LINE_BYTES_MAX, Unjoined};
+pub use join::{Found, Join, Unjoined};
 pub use kernel::KERNEL;
 pub use matcher::Matcher;
 pub use parameters::{Parameters, Wants};

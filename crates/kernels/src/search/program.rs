@@ -10,10 +10,8 @@ use super::matcher::Matcher;
 use super::piece::Writer;
 use super::select::{Lines, Selected};
 use super::{Parameters, Wants};
-use crate::program::{Cause, Failure, Inputs, Output, Program, STEP_BYTES, Step};
-
-/// Longest line that an execution takes: as long as the longest chunk of an object.
-pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
+use crate::program::{Failure, Inputs, Output, Program, STEP_BYTES, Step};
+use crate::text_piece::{hand_back, take_line};
 
 struct Searching {
     parameters: Parameters,
@@ -83,10 +81,8 @@ impl Program for Searching {
 impl Searching {
     /// Hands back the bytes up to the first newline; returns their number.
     fn head(&mut self, shown: &[u8], output: &mut Output) -> usize {
-        let newline = memchr::memchr(b'\n', shown);
-        self.in_lines = newline.is_some();
-        let used = newline.map_or(shown.len(), |newline| newline + 1);
-        output.append(&shown[..used]);
+        let (used, is_over) = hand_back(shown, output);
+        self.in_lines = is_over;
         used
     }
 
@@ -148,13 +144,7 @@ impl Searching {
         shown: &[u8],
         output: &mut Output,
     ) -> Result<usize, Failure> {
-        let newline = memchr::memchr(b'\n', shown);
-        let used = newline.map_or(shown.len(), |newline| newline + 1);
-        if self.line.len() + used > LINE_BYTES_MAX {
-            let reason = format!("a line of the piece has more than {LINE_BYTES_MAX} bytes");
-            return Err(Failure::new(Cause::InputType, reason));
-        }
-        self.line.extend_from_slice(&shown[..used]);
+        let (used, is_over) = take_line(&mut self.line, shown)?;
         if let Some(long) = &mut self.long {
             long.feed(&shown[..used])?;
         } else if self.line.len() > matcher.line_bytes() {
@@ -162,7 +152,7 @@ impl Searching {
             long.feed(&self.line)?;
             self.long = Some(long);
         }
-        if newline.is_none() {
+        if !is_over {
             return Ok(used);
         }
         let long = self.long.take();

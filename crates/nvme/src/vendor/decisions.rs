@@ -3,6 +3,7 @@
 //!
 //! Invariant: entries are in the order of their numbers, oldest first.
 
+use super::log_entries;
 use crate::wire::layout;
 
 /// Version of the layout.
@@ -90,13 +91,12 @@ impl Decisions {
     /// entries are not in order.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let header = Header::parse(data)?;
-        let (count, size) = (header.entries() as usize, usize::from(header.entry_bytes()));
-        if header.version() != VERSION || count > ENTRIES_MAX || size < Entry::SIZE {
+        if header.version() != VERSION {
             return None;
         }
-        let entries = data.get(Header::SIZE..)?.get(..count * size)?;
-        let entries: Vec<Entry> =
-            entries.chunks_exact(size).map(Entry::parse).collect::<Option<_>>()?;
+        let sizes = (header.entries(), header.entry_bytes());
+        let bounds = (ENTRIES_MAX, Entry::SIZE);
+        let entries = log_entries::parse(data.get(Header::SIZE..), sizes, bounds, Entry::parse)?;
         entries.is_sorted_by(|one, next| one.number() < next.number()).then_some(Self {
             decisions: header.decisions(),
             now_ns: header.now_ns(),

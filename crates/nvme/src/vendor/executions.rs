@@ -4,6 +4,7 @@
 //! each of the last executions, newest first. The drive counts; this is the layout. Invariant:
 //! texts are cut between characters, so a reader always gets UTF-8 back.
 
+use super::log_entries;
 use crate::status::Status;
 use crate::wire::{layout, text_of};
 
@@ -120,12 +121,12 @@ pub fn encode(ended: u64, entries: &[Entry]) -> Vec<u8> {
 /// first. `None` if it has another version or is cut short.
 pub fn parse(data: &[u8]) -> Option<(u64, Vec<Entry>)> {
     let header = Header::parse(data)?;
-    let (count, size) = (header.entries() as usize, usize::from(header.entry_bytes()));
-    if header.version() != VERSION || count > EXECUTIONS_MAX || size < Entry::SIZE {
+    if header.version() != VERSION {
         return None;
     }
-    let entries = data.get(Header::SIZE..)?.get(..count * size)?;
-    let entries = entries.chunks_exact(size).map(Entry::parse).collect::<Option<Vec<_>>>()?;
+    let sizes = (header.entries(), header.entry_bytes());
+    let bounds = (EXECUTIONS_MAX, Entry::SIZE);
+    let entries = log_entries::parse(data.get(Header::SIZE..), sizes, bounds, Entry::parse)?;
     Some((header.ended(), entries))
 }
 

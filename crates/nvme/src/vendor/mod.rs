@@ -13,6 +13,7 @@
 //! - [`executions`]: the log of executions
 //! - [`decisions`]: the log of the cores that background tasks were sent to
 //! - [`folders`]: what lies below a folder of objects' names
+//! - `log_entries`: entries behind the header of a log page
 //! - [`location`]: where a piece lies on a drive, in each of these formats
 //! - [`media_errors`]: the log of media errors
 //! - [`services`]: the log of the drive's services, and orders to one of them
@@ -24,6 +25,7 @@ pub mod execute;
 pub mod executions;
 pub mod folders;
 pub mod location;
+mod log_entries;
 pub mod media_errors;
 pub mod pages;
 pub mod services;

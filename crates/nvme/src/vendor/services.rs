@@ -5,6 +5,7 @@
 //! an order is ignored.
 
 use super::executions::cut;
+use super::log_entries;
 use crate::wire::{layout, text_of};
 
 /// Version of both layouts.
@@ -150,16 +151,16 @@ impl Services {
     /// Parses the data of the log page; `None` if it has another version or is cut short.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let header = Header::parse(data)?;
-        let (count, size) = (header.entries() as usize, usize::from(header.entry_bytes()));
-        if header.version() != VERSION || count > SERVICES_MAX || size < Entry::SIZE {
+        if header.version() != VERSION {
             return None;
         }
-        let entries = data.get(Header::SIZE..)?.get(..count * size)?;
+        let sizes = (header.entries(), header.entry_bytes());
+        let bounds = (SERVICES_MAX, Entry::SIZE);
         Some(Self {
             segments: header.segments(),
             free_segments: header.free_segments(),
             is_low: header.flags() & FLAG_LOW != 0,
-            entries: entries.chunks_exact(size).map(Entry::parse).collect::<Option<_>>()?,
+            entries: log_entries::parse(data.get(Header::SIZE..), sizes, bounds, Entry::parse)?,
         })
     }
 }

@@ -28,7 +28,8 @@ pub struct Shape {
     pub whole: bool,
     /// Protection, without parity.
     pub protection: Option<Protection>,
-    /// Time at which its content was put, milliseconds since 1970; `None` for now.
+    /// Time at which its content was put, milliseconds since 1970; `None` if
+    /// that is this put.
     pub stored_unix_ms: Option<u64>,
 }
 

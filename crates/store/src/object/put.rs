@@ -44,7 +44,8 @@ pub struct PutOptions {
     /// Size of the pages that get checksums of their own, bytes: a power of two from 4,096 to
     /// 8 MiB. `None` if none get one.
     pub page_bytes: Option<u32>,
-    /// Time at which the content was put, milliseconds since 1970; `None` for now.
+    /// Time at which the content was put, milliseconds since 1970; `None` if
+    /// that is this put.
     pub stored_unix_ms: Option<u64>,
 }
 
