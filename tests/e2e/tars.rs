@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::support::damage::flip_bit;
 use crate::support::data::{bytes, npy, small_i32};
 use crate::support::harness::Array;
 use crate::support::json_page::documented;
@@ -104,6 +105,27 @@ fn tar_reads_what_was_exported_and_its_own_tars_are_imported() {
         let grid = array.csd(&["stat", &format!("{form}/grid.npy"), "--json"]).json();
         assert_eq!(grid["result"]["shape"], serde_json::json!([2, 3]));
     }
+}
+
+#[test]
+fn objects_that_cannot_be_read_fail_an_export_or_are_left_out_of_a_partial_one() {
+    let array = Array::up_on_files(2, "256M");
+    for (name, fill) in [("a", 1), ("b", 2), ("c", 3)] {
+        array.file(name, &[fill; 2000]);
+        array.csd(&["put", name]).expect(0, &[]);
+    }
+    let is_damaged = ["d0", "d1"].map(|name| flip_bit(&array, name, &[2; 100], 0));
+    assert!(is_damaged.contains(&true), "b lies on a drive");
+    array.csd(&["export", "all.tar"]).expect(1, &["\"b\""]);
+    assert!(!array.path("all.tar").exists());
+    array.csd(&["export", "all.tar", "--partial"]).expect(4, &["b: left out: ", "1 left out"]);
+    let done = documented(&array, "export", &["all.tar", "--partial", "--force"], 4);
+    assert_eq!(done["objects"].as_array().unwrap().len(), 2);
+    assert_eq!(done["skipped"][0]["item"], "b");
+    fs::create_dir(array.path("out")).unwrap();
+    tar(&array, &["xf", "all.tar", "-C", "out"]);
+    assert_eq!(fs::read(array.path("out/c")).unwrap(), [3; 2000]);
+    assert!(!array.path("out/b").exists());
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod lists;
 mod log_positions;
 pub mod mark;
 pub mod media;
+pub mod near;
 pub mod new_values;
 mod news;
 mod pinned;

@@ -6,6 +6,7 @@
 //! held and was that of this key.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
@@ -166,7 +167,7 @@ impl Value {
         worked(buffer.len() as u64);
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.checksum() != Some(self.crc) {
-            return Err(self.damaged(self.bytes().into(), "the value's checksum does not hold"));
+            return Err(self.wrong_checksum());
         }
         Ok(Some(buffer))
     }
@@ -193,18 +194,58 @@ impl Value {
         self.read_media(offset, Buffer::with_room(head, bytes, tail)).await
     }
 
+    /// Returns the range on the medium of header and value.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.at..value_offset(self.at) + u64::from(self.bytes())
+    }
+
+    /// Returns the value from the bytes of [`Self::range`].
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`] if header or checksum do not hold.
+    pub(crate) fn whole(&self, range: &[u8]) -> Result<Buffer, Status> {
+        let head = self.accept_header(range)?;
+        let value = &range[HEADER_BYTES..];
+        worked(value.len() as u64);
+        if crc32c::crc32c(value) != head.checksum {
+            return Err(self.wrong_checksum());
+        }
+        Ok(Buffer::from_slice(value))
+    }
+
+    /// Reads the value by a read of its own.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`].
+    pub(crate) async fn read_whole(&self) -> Result<Buffer, Status> {
+        let length = HEADER_BYTES + self.bytes() as usize;
+        let range = self.read_media(self.at, Buffer::zeroed(length)).await?;
+        self.whole(&range)
+    }
+
     /// Reads the record's header, and the first bytes of the value with it. Returns them with the
     /// header's room in front.
     async fn read_front(&self, buffer: Buffer) -> Result<Buffer, Status> {
         let mut buffer = self.read_media(self.at, buffer).await?;
-        let record = Record::decode(&buffer, self.pinned.sequence, self.room);
+        self.accept_header(&buffer)?;
+        buffer.advance(HEADER_BYTES);
+        Ok(buffer)
+    }
+
+    /// Notes what the record's header says, if it is that of this value.
+    fn accept_header(&self, bytes: &[u8]) -> Result<Head, Status> {
+        let record = Record::decode(bytes, self.pinned.sequence, self.room);
         let value_bytes = self.pinned.location.value_bytes;
         let is_it = |record: &Record| record.key == self.entry && record.value_bytes == value_bytes;
         let no_record = || self.damaged(0, "the header of the value's record does not hold");
         let record = record.filter(is_it).ok_or_else(no_record)?;
-        self.head.set(Some(Head { commit: record.commit, checksum: record.value_checksum }));
-        buffer.advance(HEADER_BYTES);
-        Ok(buffer)
+        let head = Head { commit: record.commit, checksum: record.value_checksum };
+        self.head.set(Some(head));
+        Ok(head)
+    }
+
+    fn wrong_checksum(&self) -> Status {
+        self.damaged(self.bytes().into(), "the value's checksum does not hold")
     }
 
     /// Notes that the record, whose value has so many bytes, is damaged on the medium.

@@ -1,18 +1,21 @@
-//! The load: how many client threads put, on which cores their connections are, and when they rest.
+//! The load: how many client threads send requests, which share of them are gets, on which cores
+//! their connections are, and when they rest.
 
 use clap::ValueEnum;
 
 /// Shape of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shape {
-    /// Every thread puts all the time; connections are dealt to the cores in turns.
+    /// Every thread works all the time; connections are dealt to the cores in turns.
     Steady,
-    /// All threads put for 1 ms and rest for 1 ms.
+    /// All threads work for 1 ms and rest for 1 ms.
     Bursts,
-    /// A quarter of the threads put all the time, the others for 10 ms of every 20 ms.
+    /// A quarter of the threads work all the time, the others for 10 ms of every 20 ms.
     Phases,
     /// Connections are on a third of the cores.
     Skewed,
+    /// For 10 ms each the threads of all cores work, of half of them, of one core, of half of them.
+    Cores,
 }
 
 /// A load.
@@ -20,6 +23,8 @@ pub(crate) enum Shape {
 pub(crate) struct Load {
     pub(crate) shape: Shape,
     pub(crate) threads: usize,
+    /// Share of gets in the requests, percent.
+    pub(crate) gets_percent: u8,
 }
 
 const MS: u64 = 1_000_000;
@@ -33,8 +38,8 @@ impl Load {
         }
     }
 
-    /// Returns when a client that is ready at `at_ns` sends its next put.
-    pub(crate) fn next_ns(self, client: usize, at_ns: u64) -> u64 {
+    /// Returns when a client that is ready at `at_ns` sends its next request.
+    pub(crate) fn next_ns(self, client: usize, cores: usize, at_ns: u64) -> u64 {
         let rests = |period_ns: u64| {
             let into = at_ns % period_ns;
             if into < period_ns / 2 { at_ns } else { at_ns - into + period_ns }
@@ -44,6 +49,25 @@ impl Load {
             Shape::Bursts => rests(2 * MS),
             Shape::Phases if client.is_multiple_of(4) => at_ns,
             Shape::Phases => rests(20 * MS),
+            Shape::Cores => when_active(self.core_of(client, cores), cores, at_ns),
         }
     }
+}
+
+/// Returns the first time from `at_ns` on at which a core is one of the active ones.
+fn when_active(core: usize, cores: usize, at_ns: u64) -> u64 {
+    const PHASE_NS: u64 = 10 * MS;
+    let active = |phase: u64| match phase % 4 {
+        0 => cores,
+        2 => 1,
+        _ => cores.div_ceil(2),
+    };
+    let mut phase = at_ns / PHASE_NS;
+    if core < active(phase) {
+        return at_ns;
+    }
+    while core >= active(phase) {
+        phase += 1;
+    }
+    phase * PHASE_NS
 }

@@ -33,7 +33,10 @@ struct Arguments {
     /// Shape of the load.
     #[arg(long, value_enum, default_value_t = Shape::Steady)]
     shape: Shape,
-    /// Foreground work of a put, microseconds.
+    /// Share of gets in the requests, percent.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
+    gets: u8,
+    /// Foreground work of a request, microseconds.
     #[arg(long, default_value_t = 20.0)]
     foreground_us: f64,
     /// Background work of a put, microseconds [default: SHA-1 of 128 chunks, measured]
@@ -81,6 +84,12 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
+impl Arguments {
+    fn load(&self, threads: usize) -> Load {
+        Load { shape: self.shape, threads, gets_percent: self.gets }
+    }
+}
+
 fn model(arguments: &Arguments, background_us: f64) -> Model {
     Model {
         cores: arguments.cores,
@@ -105,12 +114,12 @@ fn ns(us: f64) -> u64 {
 
 /// Prints and records a row for each number of threads.
 fn table(arguments: &Arguments, model: Model, record: &mut Record) -> Result<(), Error> {
-    println!("mean and p99 latency of a put, us; background tasks done for each put");
+    println!("mean and p99 latency of a request, us; background tasks done for each put");
     let head = CASES.map(|case| format!("{:>24}", name(case))).concat();
     println!("{:>7}{head}{:>10}", "threads", "adaptive/best");
     let mut worst: f64 = 0.0;
     for &threads in &arguments.threads {
-        let load = Load { shape: arguments.shape, threads };
+        let load = arguments.load(threads);
         let outcomes = CASES.map(|case| run(model, case, load, arguments.seed));
         let others = outcomes[1..4].iter().map(|outcome| outcome.mean_us);
         let ratio = outcomes[4].mean_us / others.fold(f64::INFINITY, f64::min);
@@ -121,12 +130,14 @@ fn table(arguments: &Arguments, model: Model, record: &mut Record) -> Result<(),
         println!("{threads:>7}{}{ratio:>10.3}", outcomes.each_ref().map(shown).concat());
         for (case, outcome) in CASES.iter().zip(&outcomes) {
             record.append(json!({
+                "cores": model.cores,
                 "shape": format!("{:?}", arguments.shape).to_lowercase(),
                 "threads": threads,
                 "case": name(*case),
                 "mean_us": outcome.mean_us,
                 "p99_us": outcome.p99_us,
-                "puts_per_s": outcome.puts_per_s,
+                "gets_percent": arguments.gets,
+                "requests_per_s": outcome.requests_per_s,
                 "done_per_put": outcome.done_per_put,
                 "background_us": model.background_ns as f64 / 1e3,
                 "foreground_us": model.foreground_ns as f64 / 1e3,
@@ -150,7 +161,7 @@ fn sensitivity(arguments: &Arguments, model: Model) {
     println!("fewest threads at which bts is slower than inline (the paper: 21)");
     let crossing = |model: Model| {
         let slower = |threads: &usize| {
-            let load = Load { shape: arguments.shape, threads: *threads };
+            let load = arguments.load(*threads);
             let mean = |policy| run(model, Some(policy), load, arguments.seed).mean_us;
             mean(Policy::Bts) > mean(Policy::Inline)
         };

@@ -1,8 +1,9 @@
-//! The model: a simulated drive of several cores, to which client threads send puts in a closed
-//! loop, with one background task for each put.
+//! The model: a simulated drive of several cores, to which client threads send puts and gets in a
+//! closed loop, with one background task for each put.
 //!
 //! A put crosses the link, which it shares with all others, takes the core of its connection for
-//! its own work, waits for the medium and for the answer. The cores are those of the simulation,
+//! its own work, waits for the medium and for the answer. A get takes the core and the medium as
+//! long, and its value crosses the link the other way. The cores are those of the simulation,
 //! with the rules of the real loop; every cost is a parameter. Times are nanoseconds.
 
 use std::net::Ipv4Addr;
@@ -22,15 +23,15 @@ use crate::load::Load;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) cores: usize,
-    /// Foreground work of a put on its core.
+    /// Foreground work of a request on its core.
     pub(crate) foreground_ns: u64,
     /// Background work of a put.
     pub(crate) background_ns: u64,
-    /// Time of the medium; each put draws from half of it to one and a half times.
+    /// Time of the medium; each request draws from half of it to one and a half times.
     pub(crate) medium_ns: u64,
     /// Delay of the network, there and back.
     pub(crate) network_ns: u64,
-    /// Time that one put occupies the link.
+    /// Time that a value occupies the link in its direction.
     pub(crate) link_ns: u64,
     /// Requests of a window.
     pub(crate) window: u64,
@@ -56,7 +57,7 @@ const MEASURED: Duration = Duration::from_millis(100);
 pub(crate) struct Outcome {
     pub(crate) mean_us: f64,
     pub(crate) p99_us: f64,
-    pub(crate) puts_per_s: f64,
+    pub(crate) requests_per_s: f64,
     /// Background tasks done for each put.
     pub(crate) done_per_put: f64,
 }
@@ -74,7 +75,7 @@ pub(crate) fn run(model: Model, policy: Option<Policy>, load: Load, seed: u64) -
             for client in 0..load.threads {
                 if load.core_of(client, model.cores) == core.0 {
                     let drive = Arc::clone(&drive);
-                    drop(spawn(Class::Foreground, puts(drive, core.0, client, load, seed)));
+                    drop(spawn(Class::Foreground, requests(drive, core.0, client, load, seed)));
                 }
             }
             sleep(Duration::MAX).await;
@@ -89,23 +90,23 @@ pub(crate) fn run(model: Model, policy: Option<Policy>, load: Load, seed: u64) -
 /// Counts of the measured time.
 struct Counts {
     latencies: Histogram<u64>,
+    puts: u64,
     background: u64,
 }
 
 impl Counts {
     fn reset(&mut self) {
         self.latencies.reset();
-        self.background = 0;
+        (self.puts, self.background) = (0, 0);
     }
 
     #[allow(clippy::cast_precision_loss)] // counts are small
     fn outcome(&self) -> Outcome {
-        let puts = self.latencies.len() as f64;
         Outcome {
             mean_us: self.latencies.mean() / 1e3,
             p99_us: self.latencies.value_at_percentile(99.0) as f64 / 1e3,
-            puts_per_s: puts / MEASURED.as_secs_f64(),
-            done_per_put: self.background as f64 / puts.max(1.0),
+            requests_per_s: self.latencies.len() as f64 / MEASURED.as_secs_f64(),
+            done_per_put: self.background as f64 / self.puts.max(1) as f64,
         }
     }
 }
@@ -122,11 +123,19 @@ struct Core {
     owed: AtomicU64,
 }
 
+/// Direction of a value on the link.
+#[derive(Clone, Copy)]
+enum Direction {
+    ToDrive,
+    ToHost,
+}
+
 struct Drive {
     model: Model,
     policy: Option<Policy>,
     cores: Vec<Core>,
-    link_free_ns: AtomicU64,
+    // When the link is free, for values of puts and of gets.
+    link_free_ns: [AtomicU64; 2],
     counts: Mutex<Counts>,
     choice: Mutex<(Monitor, Scheduler, Box<dyn Iterator<Item = u64> + Send>)>,
 }
@@ -142,8 +151,8 @@ impl Drive {
             model,
             policy,
             cores,
-            link_free_ns: AtomicU64::new(0),
-            counts: Mutex::new(Counts { latencies, background: 0 }),
+            link_free_ns: Default::default(),
+            counts: Mutex::new(Counts { latencies, puts: 0, background: 0 }),
             choice: Mutex::new((monitor, scheduler, Box::new(numbers(1)))),
         }
     }
@@ -152,11 +161,19 @@ impl Drive {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a put over the link at `at_ns`; returns when it has arrived.
-    fn send(&self, at_ns: u64) -> u64 {
-        let free_ns = self.link_free_ns.load(Relaxed).max(at_ns) + self.model.link_ns;
-        self.link_free_ns.store(free_ns, Relaxed);
-        free_ns + self.model.network_ns / 2
+    /// Sends something at `at_ns`, a value in one direction of the link or a command; returns when
+    /// it has arrived.
+    fn send(&self, value: Option<Direction>, at_ns: u64) -> u64 {
+        let sent_ns = match value {
+            Some(direction) => {
+                let link = &self.link_free_ns[direction as usize];
+                let free_ns = link.load(Relaxed).max(at_ns) + self.model.link_ns;
+                link.store(free_ns, Relaxed);
+                free_ns
+            }
+            None => at_ns,
+        };
+        sent_ns + self.model.network_ns / 2
     }
 
     /// Gives the background task of a put that runs on core `origin` to the core that the policy
@@ -222,28 +239,34 @@ impl Drive {
     }
 }
 
-/// One client thread: a put after the other.
-async fn puts(drive: Arc<Drive>, core: usize, client: usize, load: Load, seed: u64) {
+/// One client thread: a request after the other.
+async fn requests(drive: Arc<Drive>, core: usize, client: usize, load: Load, seed: u64) {
     let model = drive.model;
     let mut random = numbers(seed ^ ((client as u64 + 1) << 20));
     let mut at_ns = now().ns();
     loop {
-        at_ns = load.next_ns(client, at_ns);
-        until(drive.send(at_ns)).await;
+        let is_get = random.next().unwrap_or_default() % 100 < load.gets_percent.into();
+        at_ns = load.next_ns(client, model.cores, at_ns);
+        // The link is free for others until then.
+        until(at_ns).await;
+        until(drive.send((!is_get).then_some(Direction::ToDrive), at_ns)).await;
         let here = &drive.cores[core];
         here.begun.fetch_add(1, Relaxed);
         let began_ns = now().ns();
-        let spent_ns = model.foreground_ns + drive.derive(core);
+        let spent_ns = model.foreground_ns + if is_get { 0 } else { drive.derive(core) };
         charge(spent_ns);
         here.foreground_ns.fetch_add(spent_ns, Relaxed);
         let share = random.next().unwrap_or_default() >> 32;
         let medium_ns = model.medium_ns / 2 + ((model.medium_ns * share) >> 32);
         until(began_ns + spent_ns + medium_ns).await;
-        while here.owed.load(Relaxed) > model.owed_max {
+        while !is_get && here.owed.load(Relaxed) > model.owed_max {
             sleep(Duration::from_micros(5)).await;
         }
-        let ended_ns = now().ns() + model.network_ns / 2;
-        drive.counts().latencies.saturating_record(ended_ns - at_ns);
+        let ended_ns = drive.send(is_get.then_some(Direction::ToHost), now().ns());
+        let mut counts = drive.counts();
+        counts.latencies.saturating_record(ended_ns - at_ns);
+        counts.puts += u64::from(!is_get);
+        drop(counts);
         at_ns = ended_ns;
     }
 }

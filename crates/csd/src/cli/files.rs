@@ -149,12 +149,16 @@ Examples:
   tar xf backup.tar                          files, as `csd get -r` writes them
 
 A comment of each member, which tar ignores, has the type, shape, layout, code and digest of the
-object, for `csd import`. The tar appears once it is whole.")]
+object, for `csd import`. The tar appears once it is whole. An object that cannot be read fails the
+command; with --partial it is left out and named, and every object is read twice.")]
 pub(crate) struct Export {
     /// The tar to write, `-` for standard output
     pub(crate) file: String,
     /// Only objects whose names begin with this
     pub(crate) prefix: Option<String>,
+    /// Leave out objects that cannot be read, and name them (exit code 4)
+    #[arg(long)]
+    pub(crate) partial: bool,
     /// Overwrite the file if it exists
     #[arg(long, short)]
     pub(crate) force: bool,

@@ -1,9 +1,11 @@
 //! `csd export`: objects as a tar, each as the file that `csd get` writes.
 //!
-//! Invariant: the tar appears once it is whole; an object that cannot be read fails the command.
+//! Invariant: the tar appears once it is whole; an object that cannot be read fails the command, or
+//! with `--partial` is left out as a whole.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use csd_store::array::Array;
@@ -23,6 +25,7 @@ use crate::interruptible::Interruptible;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::runtime::Interrupt;
+use crate::tally::Tally;
 use crate::target::{Target, cannot_write};
 use crate::units::hex;
 
@@ -39,10 +42,15 @@ pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Fail
     let (total, progress) = (bar.total(), bar.progress.clone());
     let sink: Sink = Box::new(Interruptible::new(sink, &interrupt.asked));
     let (file, asked) = (options.file.clone(), Arc::clone(&interrupt.asked));
+    let (partial, mut tally) = (options.partial, Tally::over(context, &bar));
     let written = context.with_array(async move |array: &Array| {
-        let entries = listing::under(array, &prefix).await?;
+        let mut entries = listing::under(array, &prefix).await?;
+        tally.warn(array.down());
+        if partial {
+            entries = readable(array, entries, &asked, &mut tally).await;
+        }
         total.set(entries.iter().map(|entry| entry.bytes).sum());
-        let (mut sink, mut warnings) = (sink, array.down());
+        let mut sink = sink;
         for entry in &entries {
             let member = member(array, entry, sink, &progress).await;
             let (back, more) = member.map_err(|failure| match asked.load(Relaxed) {
@@ -50,16 +58,14 @@ pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Fail
                 false => failure,
             })?;
             sink = back;
-            warnings.extend(more);
+            tally.warn(more);
         }
         drop(write(sink, END.to_vec()).await?);
-        Ok((entries, warnings))
+        Ok((entries, tally))
     });
     drop(bar);
-    let (entries, mut warnings) = written?;
+    let (entries, tally) = written?;
     target.finish()?;
-    warnings.sort();
-    warnings.dedup();
     let text = format!("{}: {}\n", options.file, listing::amount(&entries));
     let text = if to_stdout { String::new() } else { text };
     let result = context.for_json(|| {
@@ -67,7 +73,29 @@ pub(crate) fn export(options: &Export, context: &Context) -> Result<Report, Fail
         result["file"] = options.file.as_str().into();
         result
     });
-    Ok(Report::new(text, result).with_warnings(warnings))
+    tally.finish(text, result)
+}
+
+/// Reads each object once, and returns the entries of those that can be read. The others are left
+/// out before their headers are in the tar.
+async fn readable(
+    array: &Array,
+    entries: Vec<Entry>,
+    asked: &Arc<AtomicBool>,
+    tally: &mut Tally,
+) -> Vec<Entry> {
+    let mut readable = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let sink = Box::new(Interruptible::new(io::sink(), asked));
+        let whole = GetOptions::whole(Form::Raw);
+        let read = object::get(array, entry.clone(), whole, sink, &Progress::none()).await;
+        // An interrupted export ends at its first object.
+        match read.err().filter(|_| !asked.load(Relaxed)) {
+            Some(error) => tally.skip(&entry.name, &Failure::from(error).message),
+            None => readable.push(entry),
+        }
+    }
+    readable
 }
 
 /// Writes an object as a member; returns the sink and warnings.

@@ -11,11 +11,12 @@ mod index;
 mod read;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use csd_kvlog::Kv;
 use csd_kvlog::format::SHARDS;
+use csd_kvlog::near::Position;
 use csd_kvlog::watch::KeyKind;
 use csd_nvme::kv::{KEY_BYTES_MAX, Key};
 use csd_nvme::status::Status;
@@ -33,7 +34,11 @@ use read::{Seen, read_each};
 /// refuses the command, and hosts read all entries.
 const NAMES_MAX: usize = 1 << 20;
 /// Entries that are read together.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 256;
+/// Entries that are read together for an answer, which may have room for few.
+const ANSWERED_TOGETHER: usize = 32;
+/// Keys that are noted before their entries are read. The more, the more of them lie together.
+const NOTED_MAX: usize = 1 << 16;
 /// Children that are looked at between two yields.
 const LOOKS_MAX: usize = 256;
 
@@ -47,8 +52,8 @@ fn entries() -> KeyKind {
 pub(crate) struct Folders {
     kv: Rc<Kv>,
     index: RefCell<FolderIndex>,
-    // Keys that changed, and whose entries were not read since.
-    changed: RefCell<BTreeSet<Key>>,
+    // Keys that changed, and whose entries were not read since, in the order of the log.
+    changed: RefCell<BTreeSet<Position>>,
     // Held while entries are read.
     reading: Semaphore,
 }
@@ -94,32 +99,53 @@ impl Folders {
             loop {
                 let changed = self.kv.changed(shard, entries(), LOOKS_MAX).await?;
                 let is_last = changed.len() < LOOKS_MAX;
-                self.changed.borrow_mut().extend(changed);
+                self.note(changed).await?;
                 // A command that is given up leaves the others for the next one.
-                self.read_noted().await?;
+                if is_last || self.changed.borrow().len() >= NOTED_MAX {
+                    self.read_noted().await?;
+                }
                 if is_last {
                     break;
                 }
             }
         }
         let again: Vec<Key> = self.index.borrow().unreadable().copied().collect();
-        self.changed.borrow_mut().extend(again);
+        for keys in again.chunks(LOOKS_MAX) {
+            self.note(keys.to_vec()).await?;
+        }
         self.read_noted().await
     }
 
+    /// Notes keys, whose entries [`Self::read_noted`] reads.
+    async fn note(&self, keys: Vec<Key>) -> Result<(), Status> {
+        self.changed.borrow_mut().extend(keys.iter().map(|key| (None, *key)));
+        for (position, key) in self.kv.positions(entries().nsid, keys).await? {
+            let mut changed = self.changed.borrow_mut();
+            changed.remove(&(None, key));
+            changed.insert((position, key));
+        }
+        Ok(())
+    }
+
+    /// Reads the entries of the keys that are noted: those that were stored together are read
+    /// together.
     async fn read_noted(&self) -> Result<(), Status> {
         loop {
-            let keys: Vec<Key> = self.changed.borrow().iter().take(TOGETHER).copied().collect();
-            if keys.is_empty() {
+            let next: Vec<Position> =
+                self.changed.borrow().iter().take(TOGETHER).copied().collect();
+            if next.is_empty() {
                 return Ok(());
             }
-            for (key, seen) in read_each(&self.kv, keys).await {
+            let keys = next.iter().map(|(_, key)| *key).collect();
+            for (key, seen) in read_each(&self.kv, keys).await? {
                 let mut index = self.index.borrow_mut();
                 index.set(&key, seen.object());
-                self.changed.borrow_mut().remove(&key);
                 if index.len() > NAMES_MAX {
                     return Err(Status::CAPACITY_EXCEEDED);
                 }
+            }
+            for position in next {
+                self.changed.borrow_mut().remove(&position);
             }
             yield_now().await;
         }
@@ -136,16 +162,17 @@ impl Folders {
         while let Some(first) = from {
             let page = self.index.borrow().page(folder, first, &request.beginning, LOOKS_MAX);
             worked(page.looks);
-            for children in page.children.chunks(TOGETHER) {
+            for children in page.children.chunks(ANSWERED_TOGETHER) {
                 let unkept = children.iter().filter(|(_, held)| *held == Held::Object(None));
                 let keys = unkept.map(|(key, _)| *key).collect();
-                let mut entries = read_each(&self.kv, keys).await.into_iter();
+                let mut entries: HashMap<Key, Seen> =
+                    read_each(&self.kv, keys).await?.into_iter().collect();
                 for (key, held) in children {
                     let fits = match held {
                         Held::Folder(component) => answer.push(key, Child::Folder(component)),
                         Held::Object(Some(entry)) => answer.push(key, Child::Object(entry)),
                         Held::Object(None) => {
-                            let (_, seen) = entries.next().expect("one for each key");
+                            let seen = entries.remove(key).expect("one for each key");
                             seen.child().is_none_or(|child| answer.push(key, child))
                         }
                     };

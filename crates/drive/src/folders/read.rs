@@ -1,11 +1,11 @@
 //! Reads entries from the medium, several at once.
 
-use std::rc::Rc;
-
-use csd_kvlog::Kv;
+use csd_kvlog::near::Read;
+use csd_kvlog::{Kv, Value};
 use csd_nvme::kv::Key;
+use csd_nvme::status::Status;
 use csd_nvme::vendor::folders::{ENTRY_BYTES_MAX, sealed_name};
-use csd_reactor::{Buffer, class, spawn};
+use csd_reactor::Buffer;
 
 use super::entries;
 use crate::limits::PIECE_BYTES_MAX;
@@ -25,37 +25,39 @@ pub(super) enum Seen {
     Unreadable,
 }
 
-/// Reads the entries under these keys. Returns them in the same order.
-pub(super) async fn read_each(kv: &Rc<Kv>, keys: Vec<Key>) -> Vec<(Key, Seen)> {
-    let reads = keys.into_iter().map(|key| {
-        let kv = Rc::clone(kv);
-        spawn(class(), async move { (key, read(&kv, key).await) })
-    });
-    let reads: Vec<_> = reads.collect();
-    let mut seen = Vec::with_capacity(reads.len());
-    for read in reads {
-        seen.push(read.await);
+/// Reads the entries under these keys, those that lie close together by one read. Returns them in
+/// any order.
+pub(super) async fn read_each(kv: &Kv, keys: Vec<Key>) -> Result<Vec<(Key, Seen)>, Status> {
+    let read = kv.read_each(entries().nsid, keys).await?;
+    let mut seen = Vec::with_capacity(read.len());
+    for (key, read) in read {
+        seen.push((key, of_value(&key, read).await));
     }
-    seen
+    Ok(seen)
 }
 
-async fn read(kv: &Kv, key: Key) -> Seen {
-    let mut value = match kv.open(entries().nsid, key).await {
-        Ok(Some(value)) => value,
-        Ok(None) => return Seen::None,
-        Err(_) => return Seen::Unreadable,
-    };
-    let (length, most) = (value.bytes(), PIECE_BYTES_MAX as usize);
-    // A name is as right as the checksum of the whole value.
-    let Ok(Some(front)) = value.next(most, 0, 0).await else { return Seen::Unreadable };
-    loop {
-        match value.next(most, 0, 0).await {
-            Ok(Some(_)) => {}
-            Ok(None) => break,
-            Err(_) => return Seen::Unreadable,
+async fn of_value(key: &Key, read: Read) -> Seen {
+    let (front, is_short) = match read {
+        Read::None => return Seen::None,
+        Read::Failed(_) => return Seen::Unreadable,
+        Read::Whole(entry) => {
+            let is_short = entry.len() <= ENTRY_BYTES_MAX as usize;
+            (entry, is_short)
         }
-    }
-    let Ok(name) = sealed_name(&front, &key) else { return Seen::Unreadable };
+        Read::Long(mut value) => match front(&mut value).await {
+            Some(front) => (front, false),
+            None => return Seen::Unreadable,
+        },
+    };
+    let Ok(name) = sealed_name(&front, key) else { return Seen::Unreadable };
     let name = name.map(ToOwned::to_owned);
-    Seen::Entry { name, bytes: (length <= ENTRY_BYTES_MAX).then_some(front) }
+    Seen::Entry { name, bytes: is_short.then_some(front) }
+}
+
+/// Returns the beginning of a long value: a name is as right as the checksum of the whole value.
+async fn front(value: &mut Value) -> Option<Buffer> {
+    let most = PIECE_BYTES_MAX as usize;
+    let front = value.next(most, 0, 0).await.ok()??;
+    while value.next(most, 0, 0).await.ok()?.is_some() {}
+    Some(front)
 }
