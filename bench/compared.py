@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,15 @@ def turns(
             found.append((of_first, of_second))
             say(f"round {number + 1}: {of_first:.4g}, {of_second:.4g} {unit}")
     return found
+
+
+def run(folder: Path | None, *words: object, codes: tuple[int, ...] = (0,)) -> str:
+    """Run a program in a folder that ends with one of these codes, and return what it prints."""
+    command = [str(word) for word in words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode not in codes:
+        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def say(words: str) -> None:

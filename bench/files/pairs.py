@@ -25,7 +25,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import MIB, ROOT, record, say, show, summary
+from compared import MIB, ROOT, record, run, say, show, summary
 
 # Most times of cp, ls and rm, and most further commands.
 AIMS = {"put": 5, "list": 3, "get": 5, "remove": 5, "new_file": 0}
@@ -161,15 +161,6 @@ def commands_of_put(array: Array, name: str) -> int:
     before = array.commands()
     array.csd("put", "one", name)
     return array.commands() - before
-
-
-def run(folder: Path, *words: object) -> str:
-    """Run a program, and return what it prints."""
-    command = [str(word) for word in words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return done.stdout
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from compared import MIB, ROOT, cpu_s, record, say, show, spread, summary
+from compared import run as run_in
 
 NQN = "nqn.2026-11.io.csdstore:drive"
 # Name, bytes of an operation, operations at once, and the aim.
@@ -71,11 +72,7 @@ def main() -> int:
 
 def run(*words: object) -> str:
     """Run a program, and return what it prints."""
-    command = [str(word) for word in words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return done.stdout
+    return run_in(None, *words)
 
 
 class Drive:

@@ -30,7 +30,7 @@ import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import MIB, ROOT, cpu_s, record, say, show, summary, turns
+from compared import MIB, ROOT, cpu_s, record, run, say, show, summary, turns
 
 # Least ratio of rates, and most of percentiles.
 AIMS = {"rate": 0.7, "reads": 1.5}
@@ -111,15 +111,6 @@ class Array:
     def down(self) -> None:
         """Stop the drives."""
         self.csd("array", "down", "--delete", "--yes")
-
-
-def run(folder: Path, *words: object, codes: tuple[int, ...] = (0,)) -> str:
-    """Run a program that ends with one of these codes, and return what it prints."""
-    command = [str(word) for word in words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode not in codes:
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def rate(options: argparse.Namespace, folder: Path) -> dict[str, object]:

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import MIB, ROOT, record, say, show, summary, turns
+from compared import MIB, ROOT, record, run, say, show, summary, turns
 
 # Pattern, and options that csd, ripgrep and grep share.
 CASES = [
@@ -58,7 +58,7 @@ def main() -> int:
             say(f"{lines} lines of {len(CASES)} searches are equal to ripgrep's and grep's")
             results = {} if options.compare else search.measure()
         finally:
-            search.run(options.csd, "array", "down", "--delete", "--yes")
+            run(search.folder, options.csd, "array", "down", "--delete", "--yes")
     show(results, dict.fromkeys(results, AIM))
     record("search", options, ("rounds", "bytes"), results)
     return 0
@@ -71,16 +71,10 @@ class Search:
         self.options, self.folder = options, folder
         size = f"{options.bytes // MIB * 5 // 4 + 512}M"
         up = ["--drives", "1", "--size", size, "--media", "memory"]
-        self.run(options.csd, "array", "up", *up)
+        run(folder, options.csd, "array", "up", *up)
         self.names = [f"file{number}" for number in range(len(options.files))]
         for file, name in zip(options.files, self.names, strict=True):
-            self.run(options.csd, "put", str(file), name)
-
-    def run(self, *words: str | Path) -> None:
-        """Run a command that must succeed."""
-        done = subprocess.run(words, cwd=self.folder, check=False, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{words}: {done.stderr}")
+            run(folder, options.csd, "put", file, name)
 
     def lines(self, *words: str | Path) -> bytes:
         """Return what a search prints; it may find nothing."""

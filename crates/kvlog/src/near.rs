@@ -134,34 +134,21 @@ fn windows(mut values: Vec<(Key, Value)>) -> Vec<Vec<(Key, Value)>> {
 
 /// Reads the values of one window; each alone if the medium fails.
 async fn read_window(media: &Media, values: Vec<(Key, Value)>) -> Vec<(Key, Read)> {
-    let range = |value: &Value| value.range();
-    let whole = match (values.first(), values.last()) {
-        (Some((_, first)), Some((_, last))) => range(first).start..range(last).end,
-        _ => return Vec::new(),
+    let (Some((_, first)), Some((_, last))) = (values.first(), values.last()) else {
+        return Vec::new();
     };
-    let bytes = whole.end - whole.start;
-    let window = match bytes <= WINDOW_BYTES {
-        true => {
-            let length = usize::try_from(bytes).expect("a short window");
-            let (result, window) = media.read(whole.start, Buffer::zeroed(length)).await;
-            result.ok().map(|()| window)
-        }
-        false => None,
-    };
+    let (start, end) = (first.range().start, last.range().end);
+    if end - start > WINDOW_BYTES {
+        return values.into_iter().map(|(key, value)| (key, Read::Long(value))).collect();
+    }
+    let at = |offset: u64| usize::try_from(offset - start).expect("in the window");
+    let (result, window) = media.read(start, Buffer::zeroed(at(end))).await;
     let mut read = Vec::with_capacity(values.len());
     for (key, value) in values {
-        let range = range(&value);
-        let of_value = match &window {
-            Some(window) => {
-                let at =
-                    |offset: u64| usize::try_from(offset - whole.start).expect("in the window");
-                value.whole(&window[at(range.start)..at(range.end)])
-            }
-            None if bytes > WINDOW_BYTES => {
-                read.push((key, Read::Long(value)));
-                continue;
-            }
-            None => value.read_whole().await,
+        let range = value.range();
+        let of_value = match &result {
+            Ok(()) => value.whole(&window[at(range.start)..at(range.end)]),
+            Err(_) => value.read_whole().await,
         };
         read.push((key, of_value.map_or_else(Read::Failed, Read::Whole)));
     }

@@ -63,11 +63,8 @@ fn when_active(core: usize, cores: usize, at_ns: u64) -> u64 {
         _ => cores.div_ceil(2),
     };
     let mut phase = at_ns / PHASE_NS;
-    if core < active(phase) {
-        return at_ns;
-    }
     while core >= active(phase) {
         phase += 1;
     }
-    phase * PHASE_NS
+    at_ns.max(phase * PHASE_NS)
 }
