@@ -33,6 +33,8 @@ const FRONT_BYTES: u32 = 64;
 pub enum Operation {
     /// Stores this value.
     Put(Arc<Vec<u8>>),
+    /// Stores a value for each key, by its number.
+    PutEach(Arc<Vec<Vec<u8>>>),
     /// Retrieves a value, which has this length if one is given.
     Get(Option<u64>),
     /// Deletes a value.
@@ -258,7 +260,7 @@ impl Turn {
             }
             self.stop.check()?;
             let start = Instant::now();
-            if let Err(error) = self.one(&session, &self.keys[index % self.keys.len()]).await {
+            if let Err(error) = self.one(&session, index % self.keys.len()).await {
                 // The other tasks start nothing more.
                 self.next.store(self.count, Relaxed);
                 return Err(error);
@@ -269,13 +271,17 @@ impl Turn {
     }
 
     /// Executes one operation. A value longer than the namespace takes is stored in pieces.
-    async fn one(&self, session: &Session, key: &Key) -> Result<(), Error> {
+    async fn one(&self, session: &Session, index: usize) -> Result<(), Error> {
+        let key = &self.keys[index];
         let in_pieces = |bytes: u64| bytes > u64::from(session.value_bytes_max());
         match &self.operation {
             Operation::Put(value) if in_pieces(value.len() as u64) => {
                 session.put_object(key, &mut &value[..], 0, &|_| {}).await.map_err(failed)?;
             }
             Operation::Put(value) => session.put(key, value, 0).await.map_err(failed)?,
+            Operation::PutEach(values) => {
+                session.put(key, &values[index], 0).await.map_err(failed)?;
+            }
             Operation::Get(wanted) => {
                 let found = match wanted {
                     Some(bytes) if in_pieces(*bytes) => {

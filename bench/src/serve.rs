@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use csd_drive::throttle::{Cost, Model};
@@ -60,6 +61,9 @@ pub struct Options {
     /// Count chunks of this many bytes that were there before [default: not at all]
     #[arg(long)]
     pub dedup: Option<u32>,
+    /// Let values share these chunks.
+    #[arg(long, requires = "dedup")]
+    pub dedup_share: bool,
     /// Policy that chooses the core of the counting.
     #[arg(long, default_value_t = Policy::default())]
     pub policy: Policy,
@@ -89,6 +93,7 @@ impl Default for Options {
             cores: 1,
             unpinned: false,
             dedup: None,
+            dedup_share: false,
             policy: Policy::default(),
             encode_ns_per_byte: None,
             parent: None,
@@ -115,6 +120,9 @@ impl Options {
         }
         if let Some(bytes) = self.dedup {
             arguments.extend(["--dedup".into(), bytes.to_string().into()]);
+        }
+        if self.dedup_share {
+            arguments.push("--dedup-share".into());
         }
         arguments.extend(["--policy".into(), self.policy.name().into()]);
         if let Some(cpu) = self.pinned_to() {
@@ -225,6 +233,24 @@ impl Server {
         let missing = || Error::Usage("this kernel keeps no statistics of scheduling".to_owned());
         Ok(times.ok_or_else(missing)?.iter().sum())
     }
+
+    /// Waits until it takes no CPU time for as long as `quiet`; returns the time until then.
+    ///
+    /// # Errors
+    /// Those of [`Server::cpu_ns`].
+    pub fn until_quiet(&self, quiet: Duration) -> Result<Duration, Error> {
+        let (begun, mut last) = (Instant::now(), (Instant::now(), self.cpu_ns()?));
+        loop {
+            std::thread::sleep(Duration::from_millis(2));
+            let spent = self.cpu_ns()?;
+            // Timers take some time of an idle drive, too.
+            if spent > last.1 + 500_000 {
+                last = (Instant::now(), spent);
+            } else if last.0.elapsed() > quiet {
+                return Ok(last.0.duration_since(begun));
+            }
+        }
+    }
 }
 
 impl Drop for Server {
@@ -259,9 +285,11 @@ fn drive(options: &Options) -> Result<(), Error> {
         None => MediaKind::Memory,
     };
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("--backend: {why}"));
-    let dedup = options
-        .dedup
-        .map(|chunk_bytes| dedup::Options { chunk_bytes, memory_bytes: DEDUP_MEMORY_BYTES });
+    let dedup = options.dedup.map(|chunk_bytes| dedup::Options {
+        chunk_bytes,
+        memory_bytes: DEDUP_MEMORY_BYTES,
+        share: options.dedup_share,
+    });
     let resources = Resources { dedup, policy: options.policy, ..Resources::default() };
     let config = csd_drive::Config {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],

@@ -49,15 +49,20 @@ impl Round {
             // The log must be cleaned.
             _ => (Load { workers: 8, ..mixed }, true, 100..500),
         };
+        // Values share chunks, which is a service of the drive next to its others.
+        let shares = ["--dedup", "4K", "--dedup-share"];
+        let alike = draw(3) == 0;
+        let shares = if alike { &shares[..] } else { &[] };
         let options = ["--backend", backend, "--cores", cores, "--block", block];
         let more = ["--direct", direct, "--kv", "50%", "--log-level", "warn"];
         let cached = draw(3) == 0;
-        let mut drive = Drive::new(&[&options[..], &more[..]].concat(), &mut numbers);
+        let mut drive = Drive::new(&[&options[..], &more[..], shares].concat(), &mut numbers);
         drive.volatile_cache = cached;
         drive.medium.set_faults(Faults { sync_delay_us, ..Faults::default() });
-        let known = Rc::new(RefCell::new(Known { heavy, cached, ..Known::default() }));
+        let known = Rc::new(RefCell::new(Known { heavy, cached, alike, ..Known::default() }));
         let mut lives = Lives::new(drive, numbers);
         lives.count("rounds with a volatile cache", u64::from(cached));
+        lives.count("rounds with shared chunks", u64::from(alike));
         Self { lives, known, load, operations }
     }
 

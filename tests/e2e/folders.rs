@@ -75,6 +75,14 @@ fn a_folder_comes_back_as_it_was() {
     let none = array.csd(&["get", "-r", "none"]).expect(0, &[]).text();
     assert_eq!(none, "no objects whose names begin with \"none/\"\n");
     array.csd(&["put", "data"]).expect(2, &["data is a folder: `csd put -r FOLDER PREFIX/`"]);
+    array.file("local", b"here");
+    for command in [&["cp", "local", "csd:x"][..], &["cat", "local"], &["stat", "local"]] {
+        let words = ["no object \"local\": this is a file of this machine, which `csd put` stores"];
+        let refused = array.csd(command).expect(2, &words);
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    }
+    let several = array.csd(&["cat", "local", "none"]).expect(2, &["2 of 2 failed"]);
+    assert_eq!(several.stderr.lines().count(), 3, "{}", several.stderr);
     array.csd(&["put", "-r", "data/a.txt", "p"]).expect(2, &["data/a.txt is no folder"]);
     array.csd(&["put", "-r", "."]).expect(2, &["gives no prefix"]);
     array.csd(&["put", "-r", "none", "p"]).expect(1, &["none: No such file"]);

@@ -151,6 +151,7 @@ mod scrub_pauses;
 mod search;
 mod secrets;
 mod services;
+mod shared_chunks;
 mod silences;
 mod soak;
 mod strong_codes;

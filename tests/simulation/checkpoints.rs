@@ -7,7 +7,7 @@ use std::rc::Rc;
 use csd_drive::drive::Core;
 use csd_kvlog::format::SHARDS;
 use csd_kvlog::media::{Media, Volatile};
-use csd_kvlog::record::{KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, RecordHeader};
+use csd_kvlog::record::{Content, KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, RecordHeader};
 use csd_kvlog::recover::survey;
 use csd_kvlog::walk::Step;
 use csd_nvme::kv::Key;
@@ -99,7 +99,7 @@ fn recovered(drive_bytes: u64, bytes: usize, percent: u64) -> (u64, u64) {
     let mut lives = Lives::new(1, 1, drive_bytes);
     let count = lives.live(move |core| async move {
         let segments = &core.shared.segments;
-        let space = segments.space(Some(u32::try_from(bytes).unwrap()));
+        let space = segments.space(Content::Value(u32::try_from(bytes).unwrap()));
         let count = (segments.capacity_bytes() * percent / 100 / space).max(20);
         fill(Rc::clone(&core), count, bytes).await;
         count

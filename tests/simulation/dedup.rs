@@ -19,7 +19,7 @@ use crate::lives::{Lives, NSID, SMALL, store};
 use crate::seeds;
 
 const CHUNK_BYTES: u32 = 4096;
-const OPTIONS: Options = Options { chunk_bytes: CHUNK_BYTES, memory_bytes: 64 << 20 };
+const OPTIONS: Options = Options { chunk_bytes: CHUNK_BYTES, memory_bytes: 64 << 20, share: false };
 const KEYS: u64 = 60;
 const SELDOM: u64 = 400;
 

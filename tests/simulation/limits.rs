@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use csd_drive::drive::Core;
 use csd_kvlog::IndexKind;
+use csd_kvlog::record::Content;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, random_u64};
@@ -35,7 +36,7 @@ async fn fill(core: &Core, first: u64) -> [Vec<u64>; 2] {
         let which = usize::try_from(number % 2).unwrap();
         let nsid = [NSID, OBJECTS][which];
         let bytes = [100, 3_000, 20_000, 60_000][usize::try_from(random_u64() % 4).unwrap()];
-        let takes = core.shared.segments.space(Some(u32::try_from(bytes).unwrap()));
+        let takes = core.shared.segments.space(Content::Value(u32::try_from(bytes).unwrap()));
         let announced = room(core, nsid);
         assert_eq!(announced, room(core, NSID + OBJECTS - nsid), "both share it");
         let result = store(core, nsid, number, bytes).await;

@@ -20,6 +20,9 @@ use crate::random_u64;
 pub const SECTOR_BYTES: usize = 512;
 pub const KEYS_PER_WORKER: u64 = 6;
 const BLOCKS_PER_WORKER: u64 = 12;
+/// Pages that values have in common, and the length of one.
+const COMMON_PAGES: u64 = 40;
+const PAGE_BYTES: usize = 4096;
 
 /// Concurrency of the workers, and the end of their work.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +66,8 @@ pub struct Known {
     pub heavy: bool,
     /// True if a change of namespace 2 is durable only after a Flush.
     pub cached: bool,
+    /// True to store values that have pages of other values.
+    pub alike: bool,
     pub counter: u64,
     /// Connections made by a host that came back.
     pub connections: u64,
@@ -81,6 +86,11 @@ pub fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     let mut known = known.borrow_mut();
     known.counter += 1;
     words(known.counter << 20, bytes)
+}
+
+/// Returns one of the pages that many values have.
+fn common_page(draw: u64) -> Vec<u8> {
+    words((1 << 60) | (draw % COMMON_PAGES) << 20, PAGE_BYTES)
 }
 
 pub fn fail(known: &Shared, text: String) {
@@ -174,7 +184,12 @@ async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
         4..7 => random_u64() % 20_000,
         _ => random_u64() % 200_000,
     };
-    let value = content(known, usize::try_from(bytes).unwrap());
+    let mut value = content(known, usize::try_from(bytes).unwrap());
+    if known.borrow().alike {
+        // The first page says which value it is.
+        let pages = value.chunks_exact_mut(PAGE_BYTES).skip(1);
+        pages.for_each(|page| page.copy_from_slice(&common_page(random_u64())));
+    }
     let state = Some(value.clone());
     known.borrow_mut().kv.asked(number, state.clone());
     let stored = kv.store(&key(number), vec![Buffer::from_slice(&value)], 0).await;

@@ -18,6 +18,7 @@ use csd_kernels::kernel::mix;
 use csd_kvlog::IndexKind;
 use csd_kvlog::format::SHARDS;
 use csd_kvlog::index::{Index, RecordPointer};
+use csd_kvlog::record::Content;
 use csd_kvlog::shard_of;
 use csd_nvme::kv::Key;
 
@@ -34,7 +35,7 @@ fn key(number: u64) -> Key {
 }
 
 fn pointer(number: u64) -> RecordPointer {
-    RecordPointer { record: number, value_bytes: Some(100) }
+    RecordPointer { record: number, content: Content::Value(100) }
 }
 
 /// A structure of one shard.
@@ -60,7 +61,8 @@ impl Structure for Index {
     }
 
     fn page(&self, from: Key) -> usize {
-        black_box(self.page(Bound::Included(from), PAGE_KEYS, usize::MAX)).keys.len()
+        let page = self.page(Bound::Included(from), PAGE_KEYS, usize::MAX, Content::is_value);
+        black_box(page).keys.len()
     }
 }
 

@@ -8,7 +8,7 @@
 //! that puts work off is no better for it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
 use csd_bench::frame::Stop;
@@ -25,8 +25,6 @@ use serde_json::json;
 const CONNECTIONS: usize = 2;
 /// Keys that are overwritten.
 const KEYS: u32 = 2000;
-/// Time without CPU time of the drive after which it has counted everything.
-const QUIET: Duration = Duration::from_millis(60);
 
 /// Measures puts next to the counting of chunks.
 #[derive(Parser)]
@@ -49,6 +47,9 @@ struct Arguments {
     #[command(flatten)]
     common: Common,
 }
+
+/// Time without CPU time of the drive after which it has counted everything.
+const QUIET: Duration = Duration::from_millis(60);
 
 /// A drive, and its name in the results.
 struct Case {
@@ -106,28 +107,13 @@ fn window(drive: &Server, threads: u16, puts: usize, value: usize) -> Result<Win
     let put = Operation::Put(Arc::new(random::bytes(value, 1)));
     let depth = threads.div_ceil(u16::try_from(connections).expect("two"));
     loader.run(&put, &keys, puts / 10, depth)?;
-    until_quiet(drive)?;
+    drive.until_quiet(QUIET)?;
     let ran = loader.run(&put, &keys, puts, depth)?;
-    let counted = until_quiet(drive)?;
+    let counted = drive.until_quiet(QUIET)?;
     loader.run(&Operation::Delete, &keys, keys.len(), 16)?;
     let us = |quantile| ran.latencies.value_at_quantile(quantile) as f64 / 1e3;
     let per_s = puts as f64 / ran.elapsed.as_secs_f64();
     Ok([per_s, us(0.5), us(0.99), counted.as_secs_f64() * 1e3])
-}
-
-/// Waits until the drive takes no CPU time; returns the time until then.
-fn until_quiet(drive: &Server) -> Result<Duration, Error> {
-    let (begun, mut last) = (Instant::now(), (Instant::now(), drive.cpu_ns()?));
-    loop {
-        std::thread::sleep(Duration::from_millis(2));
-        let spent = drive.cpu_ns()?;
-        // Timers take some time of an idle drive, too.
-        if spent > last.1 + 500_000 {
-            last = (Instant::now(), spent);
-        } else if last.0.elapsed() > QUIET {
-            return Ok(last.0.duration_since(begun));
-        }
-    }
 }
 
 /// Prints and records the medians of each case, and its ratio to the drive that counts nothing.

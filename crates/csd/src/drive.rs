@@ -221,6 +221,7 @@ fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources,
         dedup: options.tuning.dedup.map(|chunk_bytes| dedup::Options {
             chunk_bytes,
             memory_bytes: options.tuning.dedup_memory,
+            share: options.tuning.dedup_share,
         }),
         policy: options.tuning.policy,
         engines: engines()?,

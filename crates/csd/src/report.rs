@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::process::ExitCode;
 
 use csd_store::fault::Fault;
@@ -142,6 +143,12 @@ impl From<csd_store::object::Error> for Failure {
                 ranges,
                 ..
             }) => Self { detail: json!({ "lost": lost(&ranges) }), ..failure },
+            csd_store::object::Error::Name(csd_store::error::NameError::Missing { name })
+                if Path::new(&name).is_file() =>
+            {
+                let advice = "this is a file of this machine, which `csd put` stores";
+                Self { message: format!("{}: {advice}", failure.message), ..failure }
+            }
             _ => failure,
         }
     }

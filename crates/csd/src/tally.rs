@@ -1,5 +1,6 @@
 //! [`Tally`]: the items of a command that failed, were left out or were not reached, the first two
-//! printed at once.
+//! printed at once. A failure of the first item is printed when the next one ends: an only item's
+//! is that of the command, which is printed once.
 //!
 //! Invariant: a command fails if an item failed or it was interrupted, with exit code 2 if all that
 //! failed was wrong use, else 1; one that left an item out ends with exit code 4.
@@ -26,6 +27,8 @@ pub(crate) struct Tally {
     failed: Vec<Value>,
     /// The first failure, which is that of a command of one item.
     first: Option<Failure>,
+    /// True while the first item's failure is not printed.
+    holds_first: bool,
     /// The class of all failures together.
     class: Option<Class>,
     skipped: Vec<Value>,
@@ -50,12 +53,17 @@ impl Tally {
 
     /// Counts an item that was done.
     pub(crate) fn done(&mut self) {
+        self.say_first();
         self.done += 1;
     }
 
     /// Notes an item that failed.
     pub(crate) fn fail(&mut self, item: &str, failure: Failure) {
-        self.say("error", item, &failure.message);
+        self.say_first();
+        self.holds_first = self.done + self.failed.len() + self.skipped.len() == 0;
+        if !self.holds_first {
+            self.say("error", item, &failure.message);
+        }
         self.failed.push(json!({ "item": item, "message": failure.message }));
         self.class = Some(failure.class.with(self.class));
         self.first.get_or_insert(failure);
@@ -63,6 +71,7 @@ impl Tally {
 
     /// Notes an item that is left out.
     pub(crate) fn skip(&mut self, item: &str, why: &str) {
+        self.say_first();
         self.say("warning", item, &format!("left out: {why}"));
         self.skipped.push(json!({ "item": item, "message": why }));
     }
@@ -93,6 +102,15 @@ impl Tally {
     /// Returns true if no item failed, was left out or was not reached.
     pub(crate) fn is_clean(&self) -> bool {
         self.failed.is_empty() && self.skipped.is_empty() && self.left.is_empty()
+    }
+
+    /// Prints the first item's failure, if it was not printed.
+    fn say_first(&mut self) {
+        if std::mem::take(&mut self.holds_first)
+            && let Some(first) = &self.first
+        {
+            self.say("error", text(&self.failed[0]["item"]), &first.message);
+        }
     }
 
     /// Prints a line about an item, unless programs read the outcome.
@@ -147,6 +165,7 @@ impl Tally {
         {
             return Failure { detail: result, ..only };
         }
+        self.say_first();
         if !self.failed.is_empty() {
             let between = if message.is_empty() { "" } else { "; " };
             message += &format!("{between}{} of {items} failed", self.failed.len());
@@ -166,11 +185,14 @@ fn named(items: &[String]) -> String {
     }
 }
 
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// Returns a line for each failed item.
 fn listed(failed: &[Value]) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line =
-        |one: &Value| format!("\n  {}", about_item(&text(&one["item"]), &text(&one["message"])));
+        |one: &Value| format!("\n  {}", about_item(text(&one["item"]), text(&one["message"])));
     format!(":{}", failed.iter().map(line).collect::<String>())
 }
 

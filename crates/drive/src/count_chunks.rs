@@ -1,13 +1,19 @@
-//! The counting of [duplicate chunks](crate::dedup) as a service of each core.
+//! The counting of [duplicate chunks](crate::dedup) as a service of each core, and the
+//! [sharing](crate::share_chunks) of those that are found.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::core_choice::Chooser;
 use crate::dedup::job;
 use crate::drive::{Core, Shared};
+use crate::share_chunks;
+use csd_kvlog::Kv;
 use csd_kvlog::new_values::NewValues;
+use csd_kvlog::record::EntryKey;
 use csd_kvlog::service::{Pending, Service, Step};
+use csd_nvme::status::Status;
 
 /// Most memory of a core for the buffers of Stores whose values are not counted yet, bytes.
 const AT_HAND_BYTES: u64 = 8 << 20;
@@ -16,20 +22,32 @@ const AT_HAND_BYTES: u64 = 8 << 20;
 pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
     let (values, shared) = (core.kv.new_values(AT_HAND_BYTES), Arc::clone(&core.shared));
     let chooser = Chooser::new(Arc::clone(&shared.core_choice));
-    Box::new(Counting { values, chooser, shared })
+    Box::new(Counting { values, chooser, shared, kv: Rc::clone(&core.kv), alike: BTreeSet::new() })
 }
 
 /// The counting of a core. A step is the values of a group commit, or one value of the medium; it
-/// is done on the core that the policy names.
+/// is done on the core that the policy names. Or it is one value that comes to share chunks.
 struct Counting {
     values: NewValues,
     chooser: Chooser,
     shared: Arc<Shared>,
+    kv: Rc<Kv>,
+    /// Values with chunks that other values have, too.
+    alike: BTreeSet<EntryKey>,
 }
 
 impl Counting {
     async fn count(&mut self) -> Step {
         let Some(dedup) = &self.shared.dedup else { return Step::Idle };
+        if let (Some(shared), Some(entry)) = (dedup.shared(), self.alike.pop_first()) {
+            let chunk_bytes = dedup.options().chunk_bytes as usize;
+            return match share_chunks::share(&self.kv, shared, entry, chunk_bytes).await {
+                Ok(bytes) => Step::Worked { bytes },
+                // It is damaged, as its readers are told.
+                Err(Status::UNRECOVERED_ERROR) => Step::Worked { bytes: 0 },
+                Err(status) => Step::Failed(format!("a value cannot share chunks: {status}")),
+            };
+        }
         let batch = match self.values.next().await {
             Ok(Some(batch)) => batch,
             Ok(None) => return Step::Idle,
@@ -37,7 +55,10 @@ impl Counting {
         };
         let bytes = batch.value_bytes();
         match self.chooser.run(dedup.job(batch), job::cost_ns(bytes)).await {
-            Some(Ok(())) => Step::Worked { bytes },
+            Some(Ok(alike)) => {
+                self.alike.extend(alike);
+                Step::Worked { bytes }
+            }
             Some(Err(error)) => Step::Failed(format!("values cannot be hashed: {error}")),
             // The drive stops.
             None => Step::Idle,

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use csd_kernels::program::Limits;
 use csd_kvlog::Kv;
 use csd_kvlog::epochs::Epochs;
-use csd_kvlog::format::{self, FEATURE_MARK, SHARDS, Split, Superblock, UUID_OFFSET};
+use csd_kvlog::format::{
+    self, FEATURE_MARK, FEATURE_SHARED, SHARDS, Split, Superblock, UUID_OFFSET,
+};
 use csd_kvlog::mark::Mark;
 use csd_kvlog::media::{Media, Syncer};
 use csd_kvlog::recover::{Found, by_mark, lost, survey};
@@ -309,11 +311,14 @@ async fn open_log(
     Ok((Arc::new(segments), found))
 }
 
-/// Makes the medium's mark count if the drive has a volatile cache, and not if it has none. The
-/// shards have recovered: everything behind an old mark is durably gone.
-pub(crate) async fn set_feature(shared: &Shared) -> Result<(), Error> {
+/// Says on the medium that the drive may share chunks of values, and makes the medium's mark count
+/// if the drive has a volatile cache, and not if it has none. The shards have recovered: everything
+/// behind an old mark is durably gone.
+pub(crate) async fn set_features(shared: &Shared) -> Result<(), Error> {
     let superblock = &shared.superblock;
-    let others = superblock.features_needed() & !FEATURE_MARK;
+    let shares = shared.dedup.as_ref().is_some_and(|dedup| dedup.sharing().is_some());
+    let sharing = if shares { FEATURE_SHARED } else { 0 };
+    let others = superblock.features_needed() & !FEATURE_MARK | sharing;
     let is_marked = superblock.features_needed() & FEATURE_MARK != 0;
     match &shared.segments.epochs {
         Some(epochs) => {
@@ -322,7 +327,7 @@ pub(crate) async fn set_feature(shared: &Shared) -> Result<(), Error> {
             }
             Ok(format::set_needed(&shared.syncer, superblock, others | FEATURE_MARK).await?)
         }
-        None if is_marked && !shared.media.is_read_only() => {
+        None if others != superblock.features_needed() && !shared.media.is_read_only() => {
             Ok(format::set_needed(&shared.syncer, superblock, others).await?)
         }
         None => Ok(()),

@@ -24,6 +24,7 @@
 //! - [`mod@log`], [`metrics`]: events and counts
 
 mod backend_choice;
+mod collect_chunks;
 pub mod compute;
 pub mod config;
 pub mod controller;
@@ -47,6 +48,7 @@ mod resources;
 pub mod scrub;
 pub mod serve;
 mod services;
+mod share_chunks;
 mod side;
 pub mod throttle;
 pub mod transport;

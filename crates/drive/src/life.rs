@@ -20,7 +20,7 @@ use csd_reactor::{
 };
 
 use crate::config::{Config, MediaKind};
-use crate::drive::{Core, Shared, set_feature, start};
+use crate::drive::{Core, Shared, set_features, start};
 use crate::error::Error;
 use crate::health;
 use crate::log::{Level, Log};
@@ -101,7 +101,7 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
         let started = call(CoreId(core), Class::System, there).await;
         started.map_err(|_| Error::Runtime(format!("core {core} is gone").into()))??;
     }
-    set_feature(shared).await?;
+    set_features(shared).await?;
     services::start(shared);
     Ok(())
 }

@@ -112,6 +112,15 @@ impl Resources {
             let wrong = "--transfer-max is a power of two from 128K to 16M";
             return Err(Error::Usage(wrong.to_owned()));
         }
+        if let Some(dedup) =
+            self.dedup.filter(|it| it.share && it.chunk_bytes < dedup::SHARED_BYTES_MIN)
+        {
+            return Err(Error::Usage(format!(
+                "--dedup-share is for chunks of {} bytes and more, not {}",
+                dedup::SHARED_BYTES_MIN,
+                dedup.chunk_bytes
+            )));
+        }
         if self.memory_bytes.is_multiple_of(PAGE_BYTES) {
             return Ok(());
         }

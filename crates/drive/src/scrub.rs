@@ -8,14 +8,16 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kvlog::Kv;
 use csd_kvlog::control::Control;
+use csd_kvlog::parts::POOL;
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::scrub::{Compared, Damage, Owner, Scrubber};
 use csd_kvlog::service::Service;
 use csd_nvme::vendor::location::LocationKind;
 use csd_nvme::vendor::pages::{KEY_BYTES, List, Place};
 use csd_nvme::vendor::{NSID_BLOCK, NSID_OBJECTS};
-use csd_reactor::{Buffer, class, compute_fn, random_u64};
+use csd_reactor::{Buffer, class, compute_fn, random_u64, spawn};
 
 use crate::drive::{Core, Shared};
 use crate::log::Level;
@@ -23,10 +25,33 @@ use crate::page_check::{Differing, Pages, compare};
 use crate::pass_bound::PassBound;
 use crate::services::runner::Runner;
 
+/// Most keys that one line of the log names.
+const NAMED_MAX: usize = 64;
+
 /// Returns the part of a core in the drive's scrub, which logs damage.
 pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
-    let shared = Arc::clone(&core.shared);
-    Box::new(scrubber(core, move |damage: &Damage| log(&shared, damage)))
+    let reporter = Rc::clone(core);
+    Box::new(scrubber(core, move |damage: &Damage| {
+        log(&reporter.shared, damage);
+        if let Some(entry) = damage.entry.filter(|(nsid, _)| nsid & POOL != 0) {
+            let name = name_sharers(Rc::clone(&reporter.kv), Arc::clone(&reporter.shared), entry);
+            drop(spawn(class(), name));
+        }
+    }))
+}
+
+/// Logs the keys of the values that have a shared chunk, which is damaged.
+async fn name_sharers(kv: Rc<Kv>, shared: Arc<Shared>, chunk: EntryKey) {
+    let Ok(sharers) = kv.sharers(chunk).await else { return };
+    let keys = sharers.iter().take(NAMED_MAX);
+    let keys: Vec<String> =
+        keys.map(|(_, key)| key.as_bytes().escape_ascii().to_string()).collect();
+    let fields = [
+        ("nsid", (chunk.0 & !POOL).to_string()),
+        ("values", sharers.len().to_string()),
+        ("keys", keys.join(" ")),
+    ];
+    shared.log().write_rated(Level::Error, "damaged chunk is shared", &fields);
 }
 
 /// Reads the values of a core's shards, pass after pass, until the drive stops: a scrub apart from

@@ -46,8 +46,7 @@ impl Segments {
     /// Returns the size of a namespace in bytes: its records in use, and what the drive has room
     /// for beyond the records of all namespaces.
     pub fn size_bytes(&self, nsid: u16) -> u64 {
-        let used = self.namespace(nsid).map_or(0, |namespace| namespace.used_bytes.load(Relaxed));
-        used + self.capacity_bytes().saturating_sub(self.promised.load(Relaxed))
+        self.used_bytes(nsid) + self.capacity_bytes().saturating_sub(self.promised.load(Relaxed))
     }
 
     /// Returns the most keys of a namespace: its keys, and those that the memory of indexes has

@@ -14,8 +14,8 @@ use csd_reactor::Buffer;
 
 use crate::epochs::Turn;
 use crate::reclaim::{Reclaim, clean_if_low};
-use crate::record::EntryKey;
-use crate::shard::{Refused, Shard};
+use crate::record::{Content, EntryKey};
+use crate::shard::{KeyLock, Refused, Shard};
 use crate::store_newer::{self, Newer};
 
 /// Stores a value. Returns the turn of its answer.
@@ -48,9 +48,10 @@ pub(crate) async fn store(
             // The change that stored it may be lost together with this epoch.
             return Ok(shard.turn(entry.0));
         }
-        let space = |value_bytes| shard.segments.space(Some(value_bytes));
-        let before = old.map_or(0, |old| space(old.value_bytes.unwrap_or(0)));
-        let more = space(u32::try_from(bytes).unwrap_or(u32::MAX)).saturating_sub(before);
+        let space = |content| shard.segments.space(content);
+        let before = old.map_or(0, |old| space(old.content));
+        let new = Content::Value(u32::try_from(bytes).unwrap_or(u32::MAX));
+        let more = space(new).saturating_sub(before);
         let room = shard.segments.promise(entry.0, more, old.is_none());
         let room = room.ok_or(Status::CAPACITY_EXCEEDED)?;
         let result = shard.append(lock, Some(value), Some(room)).await;
@@ -64,6 +65,16 @@ pub(crate) async fn store(
             Err(refused) => return Err(refused.status),
         }
     }
+}
+
+/// Deletes a key that the caller has locked, if there is space for the record that says so.
+///
+/// # Errors
+/// The status to answer with.
+pub(crate) async fn delete_locked(shard: &Rc<Shard>, lock: KeyLock) -> Result<(), Status> {
+    let deleted = shard.append(lock, None, None).await;
+    clean_if_low(&shard.segments);
+    deleted.map(drop).map_err(|Refused { status, .. }| status)
 }
 
 /// Deletes a key. Returns the turn of its answer.

@@ -13,7 +13,7 @@ use crate::format::{self, FEATURE_MARK, SHARDS, Superblock};
 use crate::lists::Lists;
 use crate::mark::Mark;
 use crate::media::Media;
-use crate::record::{EntryKey, Record, SegmentRange};
+use crate::record::{Content, EntryKey, Record, SegmentRange};
 use crate::recover::by_checkpoints::load;
 use crate::recover::by_mark;
 use crate::recover::{Found, check_seals, head, lost, same_sequence};
@@ -57,7 +57,7 @@ struct Checker<'a> {
     segments: Segments,
     report: Report,
     // Newest record of a key: its commit number, and its value's length unless it was deleted.
-    newest: Vec<BTreeMap<EntryKey, (u64, Option<u32>)>>,
+    newest: Vec<BTreeMap<EntryKey, (u64, Content)>>,
 }
 
 /// Checks a medium.
@@ -196,9 +196,10 @@ impl Checker<'_> {
 
     fn note(&mut self, shard: u32, record: &Record) {
         self.report.shards[shard as usize].records += 1;
-        let entry = self.newest[shard as usize].entry(record.key).or_insert((0, None));
+        let newest = &mut self.newest[shard as usize];
+        let entry = newest.entry(record.key).or_insert((0, Content::Tombstone));
         if record.commit >= entry.0 {
-            *entry = (record.commit, record.value_bytes);
+            *entry = (record.commit, record.content);
         }
     }
 
@@ -211,9 +212,9 @@ impl Checker<'_> {
 
     fn finish(mut self) -> Report {
         for (report, newest) in self.report.shards.iter_mut().zip(&self.newest) {
-            let values = newest.values().filter_map(|(_, value_bytes)| *value_bytes);
+            let values = newest.values().filter(|(_, content)| content.is_value());
             report.keys = values.clone().count() as u64;
-            report.value_bytes = values.map(u64::from).sum();
+            report.value_bytes = values.map(|(_, content)| u64::from(content.bytes())).sum();
         }
         self.report
     }

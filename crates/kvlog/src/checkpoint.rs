@@ -10,8 +10,8 @@
 use csd_nvme::kv::Key;
 
 use crate::record::{
-    EntryKey, KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, KIND_TOMBSTONE, KIND_VALUE, RECORD_ALIGNMENT,
-    Record, RecordHeader, SECTOR_BYTES, SegmentRange, footprint,
+    Content, EntryKey, KIND_CHECKPOINT, KIND_FINAL_CHECKPOINT, KIND_INDIRECT, KIND_TOMBSTONE,
+    KIND_VALUE, RECORD_ALIGNMENT, Record, RecordHeader, SECTOR_BYTES, SegmentRange, footprint,
 };
 
 /// Most bytes of an entry: flags, key, nsid, length, gap and commit number.
@@ -21,6 +21,7 @@ pub const ENTRY_BYTES_MAX: u64 = 1 + 16 + 2 + 5 + 10 + 10;
 const TOMBSTONE: u8 = 1 << 4;
 const OTHER_NSID: u8 = 1 << 5;
 const GAP: u8 = 1 << 6;
+const INDIRECT: u8 = 1 << 7;
 const KEY_LENGTH: u8 = 0x0F;
 
 /// A checked header of a checkpoint.
@@ -116,7 +117,9 @@ impl Decoded {
         let header = RecordHeader::checked(bytes, sequence)?;
         let whole = |bytes: u64| bytes <= room;
         match header.kind() {
-            KIND_VALUE | KIND_TOMBSTONE => Record::of(&header, room).map(Self::Record),
+            KIND_VALUE | KIND_TOMBSTONE | KIND_INDIRECT => {
+                Record::of(&header, room).map(Self::Record)
+            }
             KIND_CHECKPOINT => {
                 let checkpoint = Checkpoint::of(&header);
                 whole(checkpoint.footprint()).then_some(Self::Checkpoint(checkpoint))
@@ -167,7 +170,11 @@ impl Listing {
         let state = &mut self.state;
         let gap = offset.wrapping_sub(state.end) / RECORD_ALIGNMENT;
         let mut flags = u8::try_from(key.len() - 1).expect("a key has 1 to 16 bytes");
-        flags |= if record.value_bytes.is_none() { TOMBSTONE } else { 0 };
+        flags |= match record.content {
+            Content::Tombstone => TOMBSTONE,
+            Content::Value(_) => 0,
+            Content::Indirect(_) => INDIRECT,
+        };
         flags |= if *nsid == state.nsid { 0 } else { OTHER_NSID };
         flags |= if gap == 0 { 0 } else { GAP };
         self.bytes.push(flags);
@@ -175,8 +182,8 @@ impl Listing {
             self.bytes.extend_from_slice(&nsid.to_le_bytes());
         }
         self.bytes.extend_from_slice(key);
-        if let Some(value_bytes) = record.value_bytes {
-            push_number(&mut self.bytes, value_bytes.into());
+        if record.content.is_value() {
+            push_number(&mut self.bytes, record.content.bytes().into());
         }
         if gap != 0 {
             push_number(&mut self.bytes, gap);
@@ -195,15 +202,15 @@ pub struct Listed {
     pub key: EntryKey,
     /// Commit number.
     pub commit: u64,
-    /// Value length in bytes, `None` for a tombstone.
-    pub value_bytes: Option<u32>,
+    /// What is behind its header.
+    pub content: Content,
 }
 
 impl Listed {
     /// Returns the record without the checksum of its value and its group, which are not listed.
     pub fn record(&self) -> Record {
-        let Self { key, commit, value_bytes, .. } = *self;
-        Record { key, commit, value_bytes, value_checksum: 0, group: 0 }
+        let Self { key, commit, content, .. } = *self;
+        Record { key, commit, content, value_checksum: 0, group: 0 }
     }
 }
 
@@ -249,14 +256,16 @@ impl<'a> Entries<'a> {
             self.state.nsid = u16::from_le_bytes([nsid[0], nsid[1]]);
         }
         let key = Key::new(self.take(usize::from(flags & KEY_LENGTH) + 1)?).ok()?;
-        let value_bytes = match flags & TOMBSTONE {
-            0 => Some(u32::try_from(self.number()?).ok()?),
-            _ => None,
+        let content = match flags & (TOMBSTONE | INDIRECT) {
+            0 => Content::Value(u32::try_from(self.number()?).ok()?),
+            INDIRECT => Content::Indirect(u32::try_from(self.number()?).ok().filter(|it| *it > 0)?),
+            TOMBSTONE => Content::Tombstone,
+            _ => return None,
         };
         let gap = if flags & GAP == 0 { 0 } else { self.number()? };
         let offset = self.state.end.checked_add(gap.checked_mul(RECORD_ALIGNMENT)?)?;
         let commit = self.state.commit.wrapping_add(unzigzag(self.number()?));
-        let listed = Listed { offset, key: (self.state.nsid, key), commit, value_bytes };
+        let listed = Listed { offset, key: (self.state.nsid, key), commit, content };
         self.state.end = offset.checked_add(listed.record().footprint())?;
         self.state.commit = commit;
         Some(listed)
@@ -300,21 +309,23 @@ fn unzigzag(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::KIND_INDIRECT;
 
-    fn record(key: &[u8], commit: u64, value_bytes: Option<u32>) -> Record {
+    /// A kind that no version has.
+    const KIND_LATER: u8 = 200;
+
+    fn record(key: &[u8], commit: u64, content: Content) -> Record {
         let key = (2 + u16::from(key.len() == 3), Key::new(key).unwrap());
-        Record { key, commit, value_bytes, value_checksum: 0, group: 0 }
+        Record { key, commit, content, value_checksum: 0, group: 0 }
     }
 
     #[test]
     fn lists_round_trip() {
         let records = [
-            (8192, record(b"a", 100, Some(5))),
-            (8320, record(b"ab", 101, None)),
-            (8704, record(b"abc", 7, Some(16 << 20))),
-            (40 << 20, record(&[255; 16], u64::MAX, Some(0))),
-            ((40 << 20) + 64, record(&[0; 16], 1 << 40, Some(100))),
+            (8192, record(b"a", 100, Content::Value(5))),
+            (8320, record(b"ab", 101, Content::Tombstone)),
+            (8704, record(b"abc", 7, Content::Indirect(16 << 20))),
+            (40 << 20, record(&[255; 16], u64::MAX, Content::Value(0))),
+            ((40 << 20) + 64, record(&[0; 16], 1 << 40, Content::Indirect(100))),
         ];
         let mut listing = Listing::default();
         for (offset, record) in &records[..3] {
@@ -343,26 +354,27 @@ mod tests {
     fn an_entry_of_a_record_like_the_one_before_takes_its_key_and_three_bytes() {
         let mut listing = Listing::default();
         for number in 0..3 {
-            listing.add(8192 + number * 192, &record(&[7; 16], 50 + number * 16, Some(100)));
+            listing
+                .add(8192 + number * 192, &record(&[7; 16], 50 + number * 16, Content::Value(100)));
         }
         let two = listing.bytes.len();
-        listing.add(8192 + 3 * 192, &record(&[7; 16], 50 + 3 * 16, Some(100)));
+        listing.add(8192 + 3 * 192, &record(&[7; 16], 50 + 3 * 16, Content::Value(100)));
         assert_eq!(listing.bytes.len() - two, 16 + 3);
     }
 
     #[test]
     fn a_kind_that_is_not_known_is_told_apart_from_damage() {
-        let mut header = record(b"key", 9, Some(100)).encode(77);
-        header.set_kind(KIND_INDIRECT);
+        let mut header = record(b"key", 9, Content::Value(100)).encode(77);
+        header.set_kind(KIND_LATER);
         let header = header.signed(77);
-        let unknown = Decoded::Unknown { kind: KIND_INDIRECT, bytes: 192 };
+        let unknown = Decoded::Unknown { kind: KIND_LATER, bytes: 192 };
         assert_eq!(Decoded::decode(header.as_bytes(), 77, 4096), Some(unknown));
     }
 
     #[test]
     fn every_flipped_bit_of_a_checkpoint_is_noticed() {
         let mut listing = Listing::default();
-        listing.add(8192, &record(b"key", 9, Some(100)));
+        listing.add(8192, &record(b"key", 9, Content::Value(100)));
         let previous = Some(SegmentRange { offset: 8192, bytes: 128 });
         let checkpoint = Checkpoint::new(&listing.bytes, 16384, previous, false);
         let mut bytes = checkpoint.encode(5).as_bytes().to_vec();

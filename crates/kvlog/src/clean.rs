@@ -151,13 +151,13 @@ impl Shard {
                 _ => break,
             };
             let Some(from) = self.current_at(&record.key, number, offset) else { continue };
-            if from.value_bytes.is_none() && is_oldest {
+            if !from.content.is_value() && is_oldest {
                 self.bury(record.key, &from);
                 continue;
             }
-            let value = match from.value_bytes {
-                None => None,
-                Some(_) => match walk.value(offset, &record).await {
+            let value = match from.content.is_value() {
+                false => None,
+                true => match walk.value(offset, &record).await {
                     Ok(Some(value)) => Some(vec![value]),
                     // The record stays where it is, and reading it fails.
                     Ok(None) | Err(_) => continue,
@@ -193,7 +193,8 @@ impl Shard {
         let outcome = Outcome::of(batch.records.len());
         self.enqueue(batch.records.into_iter().map(|(key, from, (commit, checksum), value)| {
             let change = Change::Move { key, from, commit };
-            Append::new(change, (value, checksum), &outcome)
+            let is_indirect = from.content.is_list();
+            Append { is_indirect, ..Append::new(change, (value, checksum), &outcome) }
         }));
         outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }

@@ -18,13 +18,19 @@ use crate::epochs::Turn;
 use crate::error::{Access, MediaError};
 use crate::group::{Group, last_page};
 use crate::news::{NewValue, Place};
-use crate::record::{PAGE_BYTES, SegmentRange};
+use crate::record::{Content, PAGE_BYTES, SegmentRange};
 use crate::segments::{Need, is_cached};
 use crate::shard::{Append, Change, Location, Refused, Shard};
 
 impl Append {
     fn need(&self) -> Need {
         match (&self.change, &self.value) {
+            // A conversion, which the log need not have space for.
+            (Change::Move { from, .. }, _)
+                if self.is_indirect && matches!(from.content, Content::Value(_)) =>
+            {
+                Need::Store
+            }
             (Change::Move { .. }, _) => Need::Clean,
             (Change::New { .. }, None) => Need::Delete,
             (Change::New { .. }, Some(_)) => Need::Store,
@@ -202,13 +208,14 @@ impl Shard {
     }
 }
 
-/// Returns the value of a record that was written; `None` for a tombstone.
+/// Returns the value of a record that was written; `None` if the record has none.
 fn new_value((append, location): &(Append, Location)) -> Option<NewValue> {
     let from = match &append.change {
         Change::New { .. } => None,
         Change::Move { from, .. } => Some((from.segment, from.offset)),
     };
-    Some(NewValue { offset: location.offset, bytes: location.value_bytes?, from })
+    let Content::Value(bytes) = location.content else { return None };
+    Some(NewValue { key: append.key(), offset: location.offset, bytes, from })
 }
 
 fn succeed(appends: Vec<Append>) {
@@ -263,7 +270,7 @@ mod tests {
             let mut lengths = Vec::new();
             while let Step::Record(offset, record) = walk.next().await.unwrap() {
                 assert!(offset >= RECORDS_OFFSET);
-                lengths.push(record.value_bytes.unwrap());
+                lengths.push(record.content.bytes());
             }
             assert_eq!(lengths, [3, 5]);
         })

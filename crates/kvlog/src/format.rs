@@ -26,12 +26,15 @@ pub const VERSION: u32 = 2;
 /// Oldest version that is read. Its media keep it: they are written in its structures.
 const VERSION_MIN: u32 = 1;
 /// Bits of [`Superblock::features_needed`] that this program knows.
-const FEATURES_KNOWN: u64 = FEATURE_MARK | FEATURE_FREED;
+const FEATURES_KNOWN: u64 = FEATURE_MARK | FEATURE_FREED | FEATURE_SHARED;
 /// Bit of [`Superblock::features_needed`]: the kv log ends where the mark says.
 pub const FEATURE_MARK: u64 = 1;
 /// Bit of [`Superblock::features_needed`]: a freed segment has a header that says so, and a segment
 /// with records and without a header is damage. New media have it.
 pub const FEATURE_FREED: u64 = 1 << 1;
+/// Bit of [`Superblock::features_needed`]: values may have shared chunks. A drive that shares sets
+/// it before it shares the first one; the medium keeps it.
+pub const FEATURE_SHARED: u64 = 1 << 2;
 /// Number of kv shards, fixed so that any number of cores opens any medium.
 pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.

@@ -110,12 +110,12 @@ fn an_intact_copy_that_is_refused_is_not_overruled_by_the_other() {
     block_on(&csd_reactor::Config::default(), || async {
         let media = Media::Memory(Arc::new(Memory::new(DRIVE_BYTES_MIN)));
         let mut block = format(&media, &SPLIT).await.unwrap();
-        block.set_features_needed(4);
+        block.set_features_needed(1 << 5);
         let checksum = block.sum();
         block.set_checksum(checksum);
         media.write(0, vec![Buffer::from_slice(block.as_bytes())]).await.0.unwrap();
         let refused = open(&media).await.unwrap_err().to_string();
-        assert!(refused.contains("feature 2"), "{refused}");
+        assert!(refused.contains("feature 5"), "{refused}");
     })
     .unwrap();
 }

@@ -12,7 +12,9 @@ use csd_reactor::{Buffer, worked};
 
 use crate::checkpoint::{Checkpoint, ENTRY_BYTES_MAX, Listing};
 use crate::hint::SHORT_GROUP_BYTES;
-use crate::record::{EntryKey, PAGE_BYTES, RECORD_ALIGNMENT, Record, RecordHeader, SegmentRange};
+use crate::record::{
+    Content, EntryKey, PAGE_BYTES, RECORD_ALIGNMENT, Record, RecordHeader, SegmentRange,
+};
 use crate::segment_tail::{SegmentTail, final_bytes};
 use crate::segments::Segments;
 use crate::shard::{Append, Change, Location};
@@ -152,12 +154,16 @@ impl Group {
         let record = Record {
             key: append.key(),
             commit,
-            value_bytes: value.as_ref().map(|_| length),
+            content: match &value {
+                None => Content::Tombstone,
+                Some(_) if append.is_indirect => Content::Indirect(length),
+                Some(_) => Content::Value(length),
+            },
             value_checksum: append.checksum,
             group: u32::try_from(self.start / self.unit).expect("a segment has few sectors"),
         };
         let location =
-            Location { segment: self.segment, offset: self.end, value_bytes: record.value_bytes };
+            Location { segment: self.segment, offset: self.end, content: record.content };
         let footprint = usize::try_from(record.footprint()).expect("a record fits its segment");
         self.push(&record.encode(self.sequence), value.unwrap_or_default(), footprint);
         if self.has_checkpoints {

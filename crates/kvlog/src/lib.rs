@@ -20,12 +20,14 @@ pub mod check;
 pub mod checkpoint;
 mod clean;
 mod close_epoch;
+pub mod collect;
 mod commit;
 pub mod control;
 mod current_records;
 pub mod epochs;
 pub mod error;
 pub mod format;
+mod gathered;
 mod group;
 mod headless;
 pub mod hint;
@@ -34,10 +36,12 @@ mod list_keys;
 mod lists;
 mod log_positions;
 pub mod mark;
+mod marks;
 pub mod media;
 pub mod near;
 pub mod new_values;
 mod news;
+pub mod parts;
 mod pinned;
 mod reclaim;
 pub mod record;
@@ -50,8 +54,12 @@ pub mod segments;
 pub mod service;
 pub mod shard;
 mod shards;
+mod sharers;
+pub mod sharing;
 mod store_newer;
 mod sum;
+#[cfg(test)]
+mod test_log;
 mod uncertain_keys;
 mod value;
 pub mod walk;
@@ -267,10 +275,7 @@ impl Kv {
     /// # Errors
     /// The status to answer with.
     pub async fn open(&self, nsid: u16, key: Key) -> Result<Option<Value>, Status> {
-        let entry = (nsid, key);
-        let pin = move |shard| async move { value::pin(&shard, &entry).await };
-        let found = self.shards.on_owner(shard_of(&entry), pin).await?;
-        Ok(found.map(|pinned| Value::new(self.media.clone(), &self.segments, entry, pinned)))
+        value::open(&self.shards, (&self.media, &self.segments), (nsid, key)).await
     }
 
     /// Returns the data of a List.

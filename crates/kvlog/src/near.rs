@@ -12,10 +12,9 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, class, spawn, worked};
 
 use crate::Kv;
-use crate::format::SHARDS;
 use crate::media::Media;
 use crate::shard::Shard;
-use crate::shards::shard_of;
+use crate::shards::by_shard;
 use crate::value::{self, Value};
 
 /// Most bytes of one read. A longer value is returned unread.
@@ -34,7 +33,7 @@ pub enum Read {
     None,
     /// The whole value.
     Whole(Buffer),
-    /// A value that is longer than one read; nothing of it is read.
+    /// A value that is longer than one read, or indirect; nothing of it is read.
     Long(Value),
     /// The value cannot be read.
     Failed(Status),
@@ -69,26 +68,28 @@ impl Kv {
     pub async fn read_each(&self, nsid: u16, keys: Vec<Key>) -> Result<Vec<(Key, Read)>, Status> {
         let mut read = Vec::with_capacity(keys.len());
         let mut values = Vec::new();
-        for (shard, keys) in by_shard(nsid, keys) {
-            let pin = move |shard: Rc<Shard>| async move {
-                let mut pinned = Vec::with_capacity(keys.len());
-                for key in keys {
-                    pinned.push((key, value::pin(&shard, &(nsid, key)).await));
+        for (key, pinned) in value::pin_each(&self.shards, nsid, keys).await? {
+            match pinned {
+                Ok(Some(pinned)) => {
+                    let media = self.media.clone();
+                    let value = Value::new(media, &self.segments, (nsid, key), pinned);
+                    values.push((key, value));
                 }
-                worked(pinned.len() as u64);
-                Ok(pinned)
-            };
-            for (key, pinned) in self.shards.on_owner(shard, pin).await? {
-                match pinned {
-                    Ok(Some(pinned)) => {
-                        let media = self.media.clone();
-                        let value = Value::new(media, &self.segments, (nsid, key), pinned);
-                        values.push((key, value));
-                    }
-                    Ok(None) => read.push((key, Read::None)),
-                    Err(status) => read.push((key, Read::Failed(status))),
-                }
+                Ok(None) => read.push((key, Read::None)),
+                Err(status) => read.push((key, Read::Failed(status))),
             }
+        }
+        // The parts of an indirect value lie elsewhere.
+        let is_list = |(_, value): &mut (Key, Value)| value.location().content.is_list();
+        let lists: Vec<Key> = values.extract_if(.., is_list).map(|(key, _)| key).collect();
+        for key in lists {
+            read.push((
+                key,
+                match self.open(nsid, key).await {
+                    Ok(value) => value.map_or(Read::None, Read::Long),
+                    Err(status) => Read::Failed(status),
+                },
+            ));
         }
         let windows = windows(values).into_iter().map(|window| {
             let media = self.media.clone();
@@ -100,13 +101,6 @@ impl Kv {
         }
         Ok(read)
     }
-}
-
-/// Divides keys by their shards.
-fn by_shard(nsid: u16, keys: Vec<Key>) -> Vec<(usize, Vec<Key>)> {
-    let mut divided = vec![Vec::new(); SHARDS as usize];
-    keys.into_iter().for_each(|key| divided[shard_of(&(nsid, key))].push(key));
-    divided.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty()).collect()
 }
 
 /// Divides values into those that one read brings.
@@ -157,37 +151,12 @@ async fn read_window(media: &Media, values: Vec<(Key, Value)>) -> Vec<(Key, Read
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use csd_reactor::{Config, block_on};
 
     use super::*;
-    use crate::media::{Fault, Faulty, Memory, Syncer};
-    use crate::segments::Segments;
-    use crate::shards::Shards;
-
-    const SEGMENT_BYTES: u64 = 2 << 20;
-    const SEGMENTS: u32 = 48;
-
-    /// Makes a log that owns no segment, on a medium whose accesses are noted.
-    fn kv() -> (Rc<Kv>, Arc<Faulty>) {
-        let memory = Memory::new(SEGMENT_BYTES * u64::from(SEGMENTS));
-        let faulty = Arc::new(Faulty::new(Media::Memory(Arc::new(memory)), 1));
-        let media = Media::Faulty(Arc::clone(&faulty));
-        let segments = Arc::new(Segments::new([1; 16], 0, SEGMENT_BYTES, SEGMENTS, &[2]));
-        (0..SEGMENTS).for_each(|number| segments.give(number));
-        let syncer = Rc::new(Syncer::new(media.clone()));
-        let shard = |number| {
-            let (media, segments) = (media.clone(), Arc::clone(&segments));
-            Some(Rc::new(Shard::new(number, media, segments, Rc::clone(&syncer))))
-        };
-        let shards = Shards::share((0..SHARDS).map(shard).collect());
-        (Rc::new(Kv { media, segments, value_bytes_max: 1 << 20, shards }), faulty)
-    }
-
-    fn key(number: u32) -> Key {
-        Key::new(&number.to_be_bytes()).unwrap()
-    }
+    use crate::format::SHARDS;
+    use crate::media::Fault;
+    use crate::test_log::{key, kv};
 
     fn short(number: u32) -> Vec<u8> {
         vec![u8::try_from(number % 251).unwrap(); 10 + number as usize % 500]

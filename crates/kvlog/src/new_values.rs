@@ -14,7 +14,7 @@ use csd_reactor::Buffer;
 use crate::error::MediaError;
 use crate::news::{News, Place};
 use crate::pinned::Pinned;
-use crate::record::{RECORDS_OFFSET, SegmentRange};
+use crate::record::{Content, EntryKey, RECORDS_OFFSET, SegmentRange};
 use crate::segments::Segments;
 use crate::shard::{Location, Shard};
 use crate::shards::Shards;
@@ -73,9 +73,9 @@ impl NewValues {
             if !matches!(next, Ok(Some(_))) {
                 self.news.read_to(reading.place, reading.end);
             }
-            if let Some(value) = next? {
+            if let Some((key, value)) = next? {
                 self.reading = Some(reading);
-                let whole = 0..value.len();
+                let whole = (key, 0..value.len());
                 return Ok(Some(Batch::new(vec![value], vec![whole])));
             }
         }
@@ -106,7 +106,7 @@ impl Drop for NewValues {
 
 impl Reading {
     /// Returns the next current value; `None` at the end, at damage, or if the segment was freed.
-    async fn next(&mut self, news: &News) -> Result<Option<Buffer>, MediaError> {
+    async fn next(&mut self, news: &News) -> Result<Option<(EntryKey, Buffer)>, MediaError> {
         let Some(_pinned) = Pinned::of(&self.shard, self.place.segment, self.place.sequence) else {
             return Ok(None);
         };
@@ -116,16 +116,15 @@ impl Reading {
                 Step::Checkpoint(..) => continue,
                 Step::End | Step::Damage(_) | Step::Unknown(..) => return Ok(None),
             };
-            let at =
-                Location { segment: self.place.segment, offset, value_bytes: record.value_bytes };
-            let is_empty = record.value_bytes.is_none_or(|bytes| bytes == 0);
-            if is_empty || !self.shard.is_current(&record.key, &at) {
+            let at = Location { segment: self.place.segment, offset, content: record.content };
+            let has_bytes = matches!(record.content, Content::Value(1..));
+            if !has_bytes || !self.shard.is_current(&record.key, &at) {
                 continue;
             }
             // Before it is read, so that cleaning which moves it meanwhile does not offer it again.
             news.read_to(self.place, self.walk.position());
             if let Some(value) = self.walk.value(offset, &record).await? {
-                return Ok(Some(value));
+                return Ok(Some((record.key, value)));
             }
         }
     }

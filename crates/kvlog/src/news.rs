@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use csd_reactor::{Buffer, Notify};
 
-use crate::record::{SegmentRange, footprint, value_offset};
+use crate::record::{EntryKey, SegmentRange, footprint, value_offset};
 
 /// A segment in the life that its sequence names, and the shard that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) struct Place {
 /// A value that was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewValue {
+    /// Namespace and key.
+    pub key: EntryKey,
     /// Offset of its record in the segment.
     pub offset: u64,
     /// Its length in bytes.
@@ -38,17 +40,24 @@ pub struct Batch {
     // Offset of each buffer in the bytes of all.
     starts: Vec<usize>,
     values: Vec<Range<usize>>,
+    keys: Vec<EntryKey>,
 }
 
 impl Batch {
-    pub(crate) fn new(buffers: Vec<Buffer>, values: Vec<Range<usize>>) -> Self {
+    pub(crate) fn new(buffers: Vec<Buffer>, values: Vec<(EntryKey, Range<usize>)>) -> Self {
         let start = |at: &mut usize, buffer: &Buffer| {
             let start = *at;
             *at += buffer.len();
             Some(start)
         };
         let starts = buffers.iter().scan(0, start).collect();
-        Self { buffers, starts, values }
+        let (keys, values) = values.into_iter().unzip();
+        Self { buffers, starts, values, keys }
+    }
+
+    /// Returns namespace and key of each value.
+    pub fn keys(&self) -> &[EntryKey] {
+        &self.keys
     }
 
     /// Returns the place of each value in the bytes of the batch.
@@ -133,7 +142,7 @@ impl News {
         }
         let range = |value: &&NewValue| {
             let start = usize::try_from(value_offset(value.offset) - at).expect("it fits memory");
-            start..start + value.bytes as usize
+            (value.key, start..start + value.bytes as usize)
         };
         let bytes = self.bytes.get() + bytes_of(&buffers);
         if bytes <= self.bytes_max {

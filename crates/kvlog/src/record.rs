@@ -33,8 +33,8 @@ layout! {
         sequence / set_sequence: u64 @ 8,
         /// Commit number: of two records of a key the higher one counts.
         commit / set_commit: u64 @ 16,
-        /// [`KIND_VALUE`], [`KIND_TOMBSTONE`], [`KIND_CHECKPOINT`] or [`KIND_FINAL_CHECKPOINT`];
-        /// other kinds are for later versions.
+        /// [`KIND_VALUE`], [`KIND_TOMBSTONE`], [`KIND_INDIRECT`], [`KIND_CHECKPOINT`] or
+        /// [`KIND_FINAL_CHECKPOINT`]; other kinds are for later versions.
         kind / set_kind: u8 @ 24,
         /// Length of the key in bytes.
         key_length / set_key_length: u8 @ 25,
@@ -56,7 +56,8 @@ layout! {
 pub const KIND_VALUE: u8 = 1;
 /// The key was deleted.
 pub const KIND_TOMBSTONE: u8 = 2;
-/// Reserved for values that are stored elsewhere.
+/// A value of which parts are stored elsewhere: behind the header is a list of them
+/// ([`crate::parts`]).
 pub const KIND_INDIRECT: u8 = 3;
 /// A list of the records since the checkpoint before, at the start of a group.
 pub const KIND_CHECKPOINT: u8 = 4;
@@ -66,6 +67,51 @@ pub const KIND_FINAL_CHECKPOINT: u8 = 5;
 /// Key of an index entry: namespace, then key, which gives List its order.
 pub type EntryKey = (u16, Key);
 
+/// Content of a record, with the length of what is behind its header in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The key was deleted; nothing is behind the header.
+    Tombstone,
+    /// The value.
+    Value(u32),
+    /// A list of the value's parts.
+    Indirect(u32),
+}
+
+impl Content {
+    /// Returns the length of what is behind the header in bytes.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Tombstone => 0,
+            Self::Value(bytes) | Self::Indirect(bytes) => bytes,
+        }
+    }
+
+    /// Returns true if the key has a value.
+    pub const fn is_value(self) -> bool {
+        !matches!(self, Self::Tombstone)
+    }
+
+    /// Returns true for a list of parts.
+    pub const fn is_list(self) -> bool {
+        matches!(self, Self::Indirect(_))
+    }
+
+    /// Returns the bytes that a record takes in its segment.
+    pub const fn footprint(self) -> u64 {
+        footprint(self.bytes() as u64)
+    }
+
+    /// Returns the kind of the record.
+    const fn kind(self) -> u8 {
+        match self {
+            Self::Tombstone => KIND_TOMBSTONE,
+            Self::Value(_) => KIND_VALUE,
+            Self::Indirect(_) => KIND_INDIRECT,
+        }
+    }
+}
+
 /// A checked record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -73,9 +119,9 @@ pub struct Record {
     pub key: EntryKey,
     /// Commit number.
     pub commit: u64,
-    /// Value length in bytes, `None` for a tombstone.
-    pub value_bytes: Option<u32>,
-    /// CRC-32C of the value.
+    /// What is behind the header.
+    pub content: Content,
+    /// CRC-32C of that.
     pub value_checksum: u32,
     /// Start of its group, in pages (version 1) or sectors; 0 when unknown.
     pub group: u32,
@@ -122,7 +168,7 @@ pub const fn footprint(value_bytes: u64) -> u64 {
 impl Record {
     /// Returns the bytes that the record takes in its segment.
     pub fn footprint(&self) -> u64 {
-        footprint(u64::from(self.value_bytes.unwrap_or(0)))
+        self.content.footprint()
     }
 
     /// Encodes the record's header for the segment with this sequence.
@@ -130,10 +176,10 @@ impl Record {
         let (nsid, key) = &self.key;
         let mut header = RecordHeader::zeroed();
         header.set_commit(self.commit);
-        header.set_kind(if self.value_bytes.is_some() { KIND_VALUE } else { KIND_TOMBSTONE });
+        header.set_kind(self.content.kind());
         let key_length = u8::try_from(key.as_bytes().len()).expect("a key has at most 16 bytes");
         header.set_key_length(key_length).set_key(key.padded()).set_nsid(*nsid);
-        header.set_value_bytes(self.value_bytes.unwrap_or(0));
+        header.set_value_bytes(self.content.bytes());
         header.set_value_checksum(self.value_checksum).set_group(self.group);
         header.signed(sequence)
     }
@@ -147,19 +193,23 @@ impl Record {
     /// Returns the record of a checked header; `None` when it is no valid header of a record, or
     /// the record is longer than `room`.
     pub fn of(header: &RecordHeader, room: u64) -> Option<Self> {
-        if !matches!(header.kind(), KIND_VALUE | KIND_TOMBSTONE) {
-            return None;
-        }
+        let bytes = header.value_bytes();
+        let content = match header.kind() {
+            KIND_TOMBSTONE => Content::Tombstone,
+            KIND_VALUE => Content::Value(bytes),
+            // A list of parts is never empty.
+            KIND_INDIRECT if bytes > 0 => Content::Indirect(bytes),
+            _ => return None,
+        };
         let key = header.key();
         let key = Key::new(key.get(..usize::from(header.key_length()))?).ok()?;
-        if header.value_bytes() > VALUE_BYTES_MAX {
+        if bytes > VALUE_BYTES_MAX {
             return None;
         }
-        let is_value = header.kind() == KIND_VALUE;
         let record = Self {
             key: (header.nsid(), key),
             commit: header.commit(),
-            value_bytes: is_value.then_some(header.value_bytes()),
+            content,
             value_checksum: header.value_checksum(),
             group: header.group(),
         };
@@ -197,7 +247,7 @@ mod tests {
         Record {
             key: (2, key),
             commit: 9,
-            value_bytes: Some(100),
+            content: Content::Value(100),
             value_checksum: 0xABCD,
             group: 3,
         }
@@ -210,7 +260,7 @@ mod tests {
         assert_eq!(Record::decode(header.as_bytes(), 78, 4096), None, "another life");
         assert_eq!(Record::decode(header.as_bytes(), 77, 191), None, "beyond the segment");
         let decodes = |bytes| {
-            let long = Record { value_bytes: Some(bytes), ..record() };
+            let long = Record { content: Content::Value(bytes), ..record() };
             Record::decode(long.encode(77).as_bytes(), 77, u64::MAX).is_some()
         };
         assert!(decodes(VALUE_BYTES_MAX) && !decodes(VALUE_BYTES_MAX + 1), "beyond any drive's");
@@ -223,7 +273,7 @@ mod tests {
 
     #[test]
     fn tombstones_have_no_value() {
-        let tombstone = Record { value_bytes: None, value_checksum: 0, ..record() };
+        let tombstone = Record { content: Content::Tombstone, value_checksum: 0, ..record() };
         let header = tombstone.encode(1);
         assert_eq!(Record::decode(header.as_bytes(), 1, 64), Some(tombstone));
         assert_eq!(tombstone.footprint(), 64);

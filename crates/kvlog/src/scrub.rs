@@ -180,9 +180,9 @@ impl<O: Owner> Scrubber<O> {
             if self.segments.is_closing() {
                 return None;
             }
-            let at = Location { segment, offset, value_bytes: record.value_bytes };
+            let at = Location { segment, offset, content: record.content };
             let read = Read { key: record.key, at };
-            if record.value_bytes.is_none() || !shard.is_current(&read.key, &read.at) {
+            if !record.content.is_value() || !shard.is_current(&read.key, &read.at) {
                 continue;
             }
             let value = walking.walk.value(offset, &record).await.ok().flatten();

@@ -19,7 +19,8 @@ use crate::error::Error;
 use crate::format::{FEATURE_FREED, Superblock, VERSION};
 use crate::headless::Headless;
 use crate::index::IndexKind;
-use crate::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, footprint};
+use crate::parts::{POOL, pool_of};
+use crate::record::{Content, PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES};
 
 /// Purpose of a new segment. The rarer the purpose, the fewer segments are reserved for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,10 @@ pub struct Segments {
     pub features: u64,
     /// kv namespaces.
     pub namespaces: Vec<KvNamespace>,
+    /// Pools of the shared chunks of each.
+    pub pools: Vec<KvNamespace>,
+    /// Lists of parts that are not current any more: replaced, deleted or moved.
+    pub(crate) dropped_lists: AtomicU64,
     /// Epochs of a drive with a volatile cache.
     pub epochs: Option<Arc<Epochs>>,
     /// Number of damaged places that scrubs met, in every pass again.
@@ -109,9 +114,9 @@ pub struct Segments {
 impl Segments {
     /// Makes the state of a log whose segments are not surveyed yet.
     pub fn new(uuid: [u8; 16], offset: u64, segment_bytes: u64, count: u32, nsids: &[u16]) -> Self {
-        let namespace = |nsid: &u16| KvNamespace {
-            nsid: *nsid,
-            index: kind_of(*nsid, IndexKind::default()),
+        let namespace = |nsid: u16| KvNamespace {
+            nsid,
+            index: kind_of(nsid, IndexKind::default()),
             used_bytes: AtomicU64::new(0),
             keys: AtomicU64::new(0),
             absent_delete_is_error: AtomicBool::new(false),
@@ -123,7 +128,9 @@ impl Segments {
             count,
             version: VERSION,
             features: FEATURE_FREED,
-            namespaces: nsids.iter().map(namespace).collect(),
+            namespaces: nsids.iter().map(|nsid| namespace(*nsid)).collect(),
+            pools: nsids.iter().map(|nsid| namespace(pool_of(*nsid))).collect(),
+            dropped_lists: AtomicU64::new(0),
             epochs: None,
             scrub_damage: AtomicU64::new(0),
             checkpointing: Control::default(),
@@ -179,9 +186,9 @@ impl Segments {
     }
 
     /// Returns the space that a record takes: its own and that of its entry in a checkpoint.
-    pub fn space(&self, value_bytes: Option<u32>) -> u64 {
+    pub fn space(&self, content: Content) -> u64 {
         let listed = if self.has_checkpoints() { LISTED_BYTES } else { 0 };
-        footprint(u64::from(value_bytes.unwrap_or(0))) + listed
+        content.footprint() + listed
     }
 
     /// Notes a damaged checkpoint: the records of its segment were walked in its place.
@@ -229,9 +236,16 @@ impl Segments {
         self.segment_bytes - RECORDS_OFFSET
     }
 
-    /// Returns counters of a namespace.
+    /// Returns counters of a namespace, or of a pool.
     pub fn namespace(&self, nsid: u16) -> Option<&KvNamespace> {
-        self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
+        let mut all = self.namespaces.iter().chain(&self.pools);
+        all.find(|namespace| namespace.nsid == nsid)
+    }
+
+    /// Returns the bytes of the records of a namespace, and of its shared chunks.
+    pub fn used_bytes(&self, nsid: u16) -> u64 {
+        let used = |nsid| self.namespace(nsid).map_or(0, |it| it.used_bytes.load(Relaxed));
+        used(nsid) + used(pool_of(nsid))
     }
 
     /// Returns true if every change of a namespace is durable when it is answered.
@@ -369,9 +383,9 @@ impl Segments {
 
 /// Returns true if changes of this namespace are answered before they are durable, on a drive with
 /// a volatile cache. Arrays decide over several drives by the answers for objects, so these are
-/// always durable.
+/// always durable, and lists name shared chunks that are.
 pub(crate) fn is_cached(nsid: u16) -> bool {
-    u32::from(nsid) != NSID_OBJECTS
+    u32::from(nsid) != NSID_OBJECTS && nsid & POOL == 0
 }
 
 /// Returns the kind of a namespace's indexes. Objects are listed by the prefixes of their keys,

@@ -24,7 +24,7 @@ use crate::index::Index;
 use crate::log_positions::Ends;
 use crate::media::{Media, Syncer};
 use crate::news::News;
-use crate::record::{EntryKey, footprint};
+use crate::record::{Content, EntryKey, footprint};
 use crate::segment_tail::SegmentTail;
 use crate::segments::Segments;
 use crate::sum::checksum;
@@ -37,14 +37,14 @@ pub struct Location {
     pub segment: u32,
     /// Offset of the record within it, in bytes.
     pub offset: u64,
-    /// Length of the value in bytes, `None` for a tombstone.
-    pub value_bytes: Option<u32>,
+    /// What is behind its header.
+    pub content: Content,
 }
 
 impl Location {
     /// Returns the bytes of the record in its segment.
     pub fn footprint(&self) -> u64 {
-        footprint(u64::from(self.value_bytes.unwrap_or(0)))
+        self.content.footprint()
     }
 }
 
@@ -75,9 +75,11 @@ pub struct Segment {
 pub struct Append {
     /// Change.
     pub change: Change,
-    /// Pieces of the value, `None` for a tombstone.
+    /// Pieces of what is behind the header, `None` for a tombstone.
     pub value: Option<Vec<Buffer>>,
-    /// CRC-32C of the value.
+    /// True if that is a list of the value's parts.
+    pub is_indirect: bool,
+    /// CRC-32C of the pieces.
     pub checksum: u32,
     /// Outcome, set when the group is durable or has failed.
     pub outcome: Rc<Outcome>,
@@ -114,7 +116,8 @@ impl Append {
         (value, checksum): (Option<Vec<Buffer>>, u32),
         outcome: &Rc<Outcome>,
     ) -> Self {
-        Self { change, value, checksum, outcome: Rc::clone(outcome), turn: Turn::default() }
+        let (outcome, turn) = (Rc::clone(outcome), Turn::default());
+        Self { change, value, is_indirect: false, checksum, outcome, turn }
     }
 
     /// Returns namespace and key.

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::{CoreId, Notify, call, class, core_count, core_id, core_local, set_core_local};
 
@@ -28,6 +29,13 @@ pub(crate) fn owner(shard: usize) -> CoreId {
 pub fn shard_of(key: &EntryKey) -> usize {
     let seed = crc32c::crc32c(&key.0.to_le_bytes());
     crc32c::crc32c_append(seed, key.1.as_bytes()) as usize % SHARDS as usize
+}
+
+/// Divides keys of a namespace by their shards.
+pub(crate) fn by_shard(nsid: u16, keys: Vec<Key>) -> Vec<(usize, Vec<Key>)> {
+    let mut divided = vec![Vec::new(); SHARDS as usize];
+    keys.into_iter().for_each(|key| divided[shard_of(&(nsid, key))].push(key));
+    divided.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty()).collect()
 }
 
 impl Shards {

@@ -11,6 +11,7 @@ use csd_reactor::Buffer;
 
 use crate::record::EntryKey;
 use crate::shard::Shard;
+use crate::shards::Shards;
 use crate::value::{self, Value};
 
 /// Bytes of a value that are compared at a time.
@@ -41,8 +42,9 @@ pub(crate) async fn compare(
     let bytes = || value.iter().flat_map(|piece| piece.iter());
     let front: Vec<u8> = bytes().take(LEAST_BYTES).copied().collect();
     let version = version_of(&front).ok_or(Status::INVALID_VALUE_SIZE)?;
-    let Some(pinned) = value::pin(shard, &entry).await? else { return Ok(Newer::Yes) };
-    let mut old = Value::new(shard.media.clone(), &shard.segments, entry, pinned);
+    let shards = Shards::here().ok_or(Status::NAMESPACE_NOT_READY)?;
+    let place = (&shard.media, &*shard.segments);
+    let Some(mut old) = value::open(&shards, place, entry).await? else { return Ok(Newer::Yes) };
     match read(&mut old, bytes()).await {
         Ok(old) if old.is_same => Ok(Newer::Stored),
         Ok(old) if old.version.is_some_and(|old| old < version) => Ok(Newer::Yes),

@@ -20,7 +20,7 @@ impl Shard {
     /// Notes that a change of the key to this record failed, and may yet be found.
     pub(crate) fn doubt(&self, key: EntryKey, changed: &Location) {
         let existed = self.find(&key).is_some();
-        let differs = existed != changed.value_bytes.is_some();
+        let differs = existed != changed.content.is_value();
         *self.uncertain.borrow_mut().entry(key).or_default() |= differs;
     }
 

@@ -1,7 +1,8 @@
 //! [`Value`]: a version of a value that is being read.
 //!
 //! The owner of the key pins the segment; the core of the connection reads. The record's header
-//! comes with the first piece, by the same read. Invariants: the pinned segment is not reused
+//! comes with the first piece, by the same read. An indirect value is gathered from its parts
+//! ([`Gathered`]), which are pinned with it. Invariants: the pinned segment is not reused
 //! before the pin is dropped, even if the reader vanishes; no byte is returned before the header
 //! held and was that of this key.
 
@@ -9,15 +10,18 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
+use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, class, core_id, post, worked};
 
 use crate::error::Access;
+use crate::gathered::Gathered;
 use crate::media::{Failure, Media, Operation};
+use crate::parts::{Parts, pool_of};
 use crate::record::{EntryKey, Record, RecordHeader, value_offset};
 use crate::segments::Segments;
 use crate::shard::{Location, Shard};
-use crate::shards::{Shards, owner};
+use crate::shards::{Shards, by_shard, owner, shard_of};
 
 const HEADER_BYTES: usize = RecordHeader::SIZE;
 
@@ -40,6 +44,63 @@ pub(crate) async fn pin(shard: &Rc<Shard>, entry: &EntryKey) -> Result<Option<Pi
     let sequence = shard.pin(&location).ok_or(Status::INTERNAL_ERROR)?;
     let pin = Pin { shard: shard.number as usize, segment: location.segment };
     Ok(Some(Pinned { location, sequence, _pin: pin }))
+}
+
+/// A key, and its value if it has one.
+type PinnedKey = (Key, Result<Option<Pinned>, Status>);
+
+/// Finds and pins the values of these few keys.
+///
+/// # Errors
+/// The status to answer with, if a core does not answer.
+pub(crate) async fn pin_each(
+    shards: &Shards,
+    nsid: u16,
+    keys: Vec<Key>,
+) -> Result<Vec<PinnedKey>, Status> {
+    let mut all = Vec::with_capacity(keys.len());
+    for (shard, keys) in by_shard(nsid, keys) {
+        let pin = move |shard: Rc<Shard>| async move {
+            let mut pinned = Vec::with_capacity(keys.len());
+            for key in keys {
+                pinned.push((key, pin(&shard, &(nsid, key)).await));
+            }
+            worked(pinned.len() as u64);
+            Ok(pinned)
+        };
+        all.extend(shards.on_owner(shard, pin).await?);
+    }
+    Ok(all)
+}
+
+/// Opens a value and pins its version; `None` when the key does not exist.
+///
+/// # Errors
+/// The status to answer with.
+pub(crate) async fn open(
+    shards: &Shards,
+    (media, segments): (&Media, &Segments),
+    entry: EntryKey,
+) -> Result<Option<Value>, Status> {
+    let mut before = None;
+    loop {
+        let pin = move |shard| async move { pin(&shard, &entry).await };
+        let Some(pinned) = shards.on_owner(shard_of(&entry), pin).await? else { return Ok(None) };
+        let location = pinned.location;
+        let value = Value::new(media.clone(), segments, entry, pinned);
+        if !location.content.is_list() {
+            return Ok(Some(value));
+        }
+        let list = value.read_list().await?;
+        let pool = pool_of(entry.0);
+        if let Some(gathered) = Gathered::open(shards, (media, segments), pool, list).await? {
+            return Ok(Some(Value { gathered: Some(Rc::new(gathered)), ..value }));
+        }
+        // A chunk is deleted once no value has it, so the value was replaced meanwhile.
+        if before.replace(location) == Some(location) {
+            return Err(value.damaged(0, "a shared chunk of the value is missing"));
+        }
+    }
 }
 
 /// A pin: holds a segment until dropped, on any core.
@@ -80,6 +141,8 @@ pub struct Value {
     head: Cell<Option<Head>>,
     read: u32,
     crc: u32,
+    // The parts of an indirect value.
+    gathered: Option<Rc<Gathered>>,
 }
 
 /// Part of a record's header that is on the medium only.
@@ -128,18 +191,23 @@ impl Value {
         let location = pinned.location;
         let at = segments.at(location.segment, location.offset);
         let room = segments.segment_bytes - location.offset;
-        Self { media, entry, at, room, pinned, head: Cell::new(None), read: 0, crc: 0 }
+        let (head, gathered) = (Cell::new(None), None);
+        Self { media, entry, at, room, pinned, head, read: 0, crc: 0, gathered }
     }
 
     /// Returns the length of the value in bytes.
     pub fn bytes(&self) -> u32 {
-        self.pinned.location.value_bytes.unwrap_or(0)
+        let own = || self.pinned.location.content.bytes();
+        self.gathered.as_ref().map_or_else(own, |gathered| gathered.bytes())
     }
 
     /// Returns the CRC-32C of the whole value, for readers that check it themselves; `None` before
     /// the first piece is read.
     pub fn checksum(&self) -> Option<u32> {
-        self.head.get().map(|head| head.checksum)
+        match &self.gathered {
+            Some(gathered) => Some(gathered.checksum()),
+            None => self.head.get().map(|head| head.checksum),
+        }
     }
 
     /// Reads the next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
@@ -187,6 +255,10 @@ impl Value {
         bytes: usize,
         (head, tail): (usize, usize),
     ) -> Result<Buffer, Status> {
+        if let Some(gathered) = &self.gathered {
+            let length = u32::try_from(bytes).expect("a value is at most 16 MiB");
+            return gathered.read(at..at + length, (head, tail)).await;
+        }
         if at == 0 {
             return self.read_front(Buffer::with_room(head, HEADER_BYTES + bytes, tail)).await;
         }
@@ -194,12 +266,18 @@ impl Value {
         self.read_media(offset, Buffer::with_room(head, bytes, tail)).await
     }
 
-    /// Returns the range on the medium of header and value.
-    pub(crate) fn range(&self) -> Range<u64> {
-        self.at..value_offset(self.at) + u64::from(self.bytes())
+    /// Returns the place of the record.
+    pub(crate) fn location(&self) -> Location {
+        self.pinned.location
     }
 
-    /// Returns the value from the bytes of [`Self::range`].
+    /// Returns the range on the medium of the record.
+    pub(crate) fn range(&self) -> Range<u64> {
+        let bytes = self.pinned.location.content.bytes();
+        self.at..value_offset(self.at) + u64::from(bytes)
+    }
+
+    /// Returns what is behind the record's header from the bytes of [`Self::range`].
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`] if header or checksum do not hold.
@@ -208,19 +286,39 @@ impl Value {
         let value = &range[HEADER_BYTES..];
         worked(value.len() as u64);
         if crc32c::crc32c(value) != head.checksum {
-            return Err(self.wrong_checksum());
+            return Err(self.damaged(value.len() as u64, "the value's checksum does not hold"));
         }
         Ok(Buffer::from_slice(value))
     }
 
-    /// Reads the value by a read of its own.
+    /// Reads what is behind the record's header by a read of its own.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`].
     pub(crate) async fn read_whole(&self) -> Result<Buffer, Status> {
-        let length = HEADER_BYTES + self.bytes() as usize;
+        let length = HEADER_BYTES + self.pinned.location.content.bytes() as usize;
         let range = self.read_media(self.at, Buffer::zeroed(length)).await?;
         self.whole(&range)
+    }
+
+    /// Reads a value that is not indirect, with the commit number of its record.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`].
+    pub(crate) async fn read_version(&self) -> Result<(u64, Buffer), Status> {
+        let bytes = self.read_whole().await?;
+        Ok((self.commit().await?, bytes))
+    }
+
+    /// Reads the list of an indirect value's parts.
+    ///
+    /// # Errors
+    /// [`Status::UNRECOVERED_ERROR`].
+    pub(crate) async fn read_list(&self) -> Result<(Buffer, Parts), Status> {
+        let list = self.read_whole().await?;
+        let no_list = || self.damaged(list.len() as u64, "the list of the value's parts is none");
+        let parts = Parts::parse(&list).ok_or_else(no_list)?;
+        Ok((list, parts))
     }
 
     /// Reads the record's header, and the first bytes of the value with it. Returns them with the
@@ -235,8 +333,8 @@ impl Value {
     /// Notes what the record's header says, if it is that of this value.
     fn accept_header(&self, bytes: &[u8]) -> Result<Head, Status> {
         let record = Record::decode(bytes, self.pinned.sequence, self.room);
-        let value_bytes = self.pinned.location.value_bytes;
-        let is_it = |record: &Record| record.key == self.entry && record.value_bytes == value_bytes;
+        let content = self.pinned.location.content;
+        let is_it = |record: &Record| record.key == self.entry && record.content == content;
         let no_record = || self.damaged(0, "the header of the value's record does not hold");
         let record = record.filter(is_it).ok_or_else(no_record)?;
         let head = Head { commit: record.commit, checksum: record.value_checksum };

@@ -281,7 +281,7 @@ impl Walk {
     /// # Errors
     /// When the medium cannot be read.
     pub async fn value(&self, offset: u64, record: &Record) -> Result<Option<Buffer>, MediaError> {
-        let length = record.value_bytes.unwrap_or(0) as usize;
+        let length = record.content.bytes() as usize;
         let value = self.bytes(value_offset(offset), length).await?;
         let checksum = checksum(std::iter::once(&value[..])).await;
         Ok((checksum == record.value_checksum).then_some(value))

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_drive::drive::Core;
+use csd_kvlog::record::Content;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::kv::Key;
 use csd_nvme::nvm::Extent;
@@ -174,7 +175,8 @@ pub(super) fn compare_figures(core: &Core, known: &Known) {
     for nsid in [NSID, OBJECTS] {
         let own = known.keys.keys().into_iter().filter(|number| key(*number).0 == nsid);
         let values: Vec<Vec<u8>> = own.filter_map(|number| known.keys.current(number)).collect();
-        let space = |value: &Vec<u8>| segments.space(Some(u32::try_from(value.len()).unwrap()));
+        let space =
+            |value: &Vec<u8>| segments.space(Content::Value(u32::try_from(value.len()).unwrap()));
         let used: u64 = values.iter().map(space).sum();
         let namespace = segments.namespace(nsid).unwrap();
         assert_eq!(namespace.used_bytes.load(Relaxed), used, "bytes in use of {nsid}");

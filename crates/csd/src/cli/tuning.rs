@@ -34,11 +34,15 @@ pub(crate) struct Tuning {
     #[arg(long)]
     pub(crate) volatile_cache: bool,
     /// Count how much of the stored values is in chunks of this many bytes that were there before:
-    /// a power of two from 128 to 64K. `csd drive service list` says how much; nothing is shared
-    /// [default: not at all]
+    /// a power of two from 128 to 64K. `csd drive service list` says how much [default: not at all]
     #[arg(long, value_parser = parse_chunk, value_name = "BYTES")]
     pub(crate) dedup: Option<u32>,
-    /// Most memory for the chunks that --dedup knows; when it is full a sample of them stays
+    /// Keep chunks that several values have once: whole chunks of --dedup, of 4K and more, compared
+    /// byte by byte. Older versions of this program cannot read such media
+    #[arg(long, requires = "dedup")]
+    pub(crate) dedup_share: bool,
+    /// Most memory for the chunks that --dedup knows, and as much again for --dedup-share; when it
+    /// is full a sample of them stays
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
     pub(crate) dedup_memory: u64,
     /// Core on which --dedup counts: `local` where the values arrived, in slices that yield to

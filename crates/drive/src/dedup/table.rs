@@ -29,7 +29,7 @@ struct Seen {
 
 /// The bits of a hash are spread already.
 #[derive(Default)]
-struct Spread(u64);
+pub(super) struct Spread(u64);
 
 impl Hasher for Spread {
     fn finish(&self) -> u64 {
@@ -172,7 +172,7 @@ impl Table {
     }
 }
 
-fn part_of(chunk: u64) -> usize {
+pub(super) fn part_of(chunk: u64) -> usize {
     (chunk >> 58) as usize
 }
 

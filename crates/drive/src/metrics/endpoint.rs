@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use csd_kvlog::parts::POOL;
+use csd_kvlog::segments::KvNamespace;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::services::CLASSES;
 use csd_reactor::{
@@ -341,14 +343,20 @@ fn log(page: &mut String, shared: &Shared) {
 
 fn namespaces(page: &mut String, shared: &Shared) {
     let segments = &shared.segments;
-    head(page, "csd_kv_used_bytes", "gauge", "Bytes of records in use.");
-    for namespace in &segments.namespaces {
-        let (nsid, used) = (namespace.nsid, namespace.used_bytes.load(Relaxed));
-        let _ = writeln!(page, "csd_kv_used_bytes{{nsid=\"{nsid}\"}} {used}");
-    }
-    head(page, "csd_kv_keys", "gauge", "Keys.");
-    for namespace in &segments.namespaces {
-        let (nsid, keys) = (namespace.nsid, namespace.keys.load(Relaxed));
-        let _ = writeln!(page, "csd_kv_keys{{nsid=\"{nsid}\"}} {keys}");
-    }
+    let used = |it: &KvNamespace| segments.used_bytes(it.nsid);
+    let keys = |it: &KvNamespace| it.keys.load(Relaxed);
+    let shared_bytes = |it: &KvNamespace| it.used_bytes.load(Relaxed);
+    let (all, pools) = (&segments.namespaces, &segments.pools);
+    let used_help = "Bytes of records in use, shared chunks included.";
+    let mut row = |name: &str, help: &str, of: &[KvNamespace], value: &dyn Fn(&_) -> u64| {
+        head(page, name, "gauge", help);
+        for namespace in of {
+            let (nsid, value) = (namespace.nsid & !POOL, value(namespace));
+            let _ = writeln!(page, "{name}{{nsid=\"{nsid}\"}} {value}");
+        }
+    };
+    row("csd_kv_used_bytes", used_help, all, &used);
+    row("csd_kv_keys", "Keys.", all, &keys);
+    row("csd_kv_shared_chunks", "Chunks that values share.", pools, &keys);
+    row("csd_kv_shared_bytes", "Bytes of their records.", pools, &shared_bytes);
 }

@@ -16,8 +16,10 @@ pub struct Services {
     pub scrub: Control,
     /// Commands of other drives.
     pub peers: Control,
-    /// Counting of chunks.
+    /// Counting and sharing of chunks.
     pub dedup: Control,
+    /// Deletion of shared chunks that no value has.
+    pub collect: Control,
 }
 
 impl Default for Services {
@@ -25,8 +27,9 @@ impl Default for Services {
         let scrub = Control::default();
         scrub.set_rate(Some(SCRUB_BYTES_PER_S));
         scrub.pause();
-        let (clean, peers, dedup) = (Control::default(), Control::default(), Control::default());
-        Self { clean, scrub, peers, dedup }
+        let (clean, peers) = (Control::default(), Control::default());
+        let (dedup, collect) = (Control::default(), Control::default());
+        Self { clean, scrub, peers, dedup, collect }
     }
 }
 

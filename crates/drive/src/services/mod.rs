@@ -19,6 +19,7 @@ use csd_kvlog::control::Control;
 use csd_kvlog::service::Service;
 use csd_reactor::{Class, CoreId, core_count, core_local, post, spawn};
 
+use crate::collect_chunks;
 use crate::count_chunks;
 use crate::dedup::Dedup;
 use crate::drive::{Core, Shared};
@@ -50,7 +51,7 @@ pub(crate) struct Row {
 }
 
 /// The services of drives.
-static SERVICES: [Row; 5] = [
+static SERVICES: [Row; 6] = [
     Row {
         name: "clean",
         class: Class::Service,
@@ -90,6 +91,16 @@ static SERVICES: [Row; 5] = [
         is_there: |shared| shared.dedup.is_some(),
         found: Some(|shared| shared.dedup.as_ref().map(Dedup::words).unwrap_or_default()),
         begin: Some(count_chunks::begin),
+    },
+    Row {
+        name: "collect",
+        class: Class::Service,
+        pause_costs: "chunks that values shared, and that no value has any more, take space",
+        control: |shared| &shared.services.collect,
+        moves: false,
+        is_there: |shared| shared.dedup.as_ref().is_some_and(|dedup| dedup.sharing().is_some()),
+        found: Some(|shared| collect_chunks::words(&shared.segments)),
+        begin: Some(collect_chunks::begin),
     },
     Row {
         name: "peers",

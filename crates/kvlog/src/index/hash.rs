@@ -17,7 +17,7 @@ use std::ops::Bound;
 use csd_nvme::kv::Key;
 
 use super::permute::{inverse, permute};
-use super::{Rank, RecordPointer};
+use super::{Content, Rank, RecordPointer};
 
 /// Bits of a record's offset: 16 TiB in units of 64 bytes.
 pub(super) const RECORD_BITS: u32 = 38;
@@ -41,7 +41,8 @@ const MERGED_ENTRIES_MAX: usize = 96;
 type Order = u128;
 
 /// An entry. Two words of the order, so that its size is 24 bytes, then the pointer: 38 bits of the
-/// record, 25 of the value's length, and one that is set for a tombstone.
+/// record, 25 of the length behind its header, and one that is not set for a value. Without a
+/// value, a length of 0 is a tombstone, and another one that of a list of parts.
 #[derive(Clone, Copy, Debug)]
 struct Entry([u64; 3]);
 
@@ -61,16 +62,23 @@ impl Entry {
         let length = u32::try_from(self.0[2] >> 1 & ((1 << LENGTH_BITS) - 1)).expect("25 bits");
         RecordPointer {
             record: self.0[2] >> (LENGTH_BITS + 1),
-            value_bytes: (self.0[2] & 1 == 0).then_some(length),
+            content: match (self.0[2] & 1, length) {
+                (0, length) => Content::Value(length),
+                (_, 0) => Content::Tombstone,
+                (_, length) => Content::Indirect(length),
+            },
         }
     }
 }
 
 fn pack(pointer: RecordPointer) -> u64 {
-    let length = u64::from(pointer.value_bytes.unwrap_or(0));
+    let length = u64::from(pointer.content.bytes());
     // The drive refuses longer logs at its start, and the commands longer values.
     assert!(pointer.record >> RECORD_BITS == 0 && length >> LENGTH_BITS == 0, "{pointer:?}");
-    pointer.record << (LENGTH_BITS + 1) | length << 1 | u64::from(pointer.value_bytes.is_none())
+    // A list of parts is never empty.
+    assert!(pointer.content != Content::Indirect(0), "{pointer:?}");
+    let is_other = !matches!(pointer.content, Content::Value(_));
+    pointer.record << (LENGTH_BITS + 1) | length << 1 | u64::from(is_other)
 }
 
 /// A sorted array of entries.

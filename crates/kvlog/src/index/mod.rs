@@ -14,7 +14,7 @@ use std::ops::Bound;
 
 use csd_nvme::kv::Key;
 
-use super::record::RECORD_ALIGNMENT;
+use super::record::{Content, RECORD_ALIGNMENT};
 use hash::Hash;
 
 /// Kind of an index.
@@ -60,8 +60,8 @@ impl fmt::Display for IndexKind {
 pub struct RecordPointer {
     /// Offset of the record in the log, in units of [`RECORD_ALIGNMENT`].
     pub record: u64,
-    /// Length of the value in bytes, `None` for a tombstone.
-    pub value_bytes: Option<u32>,
+    /// What is behind its header.
+    pub content: Content,
 }
 
 /// Rank of a key in the order of its index: equal keys have equal ranks in all shards.
@@ -119,9 +119,15 @@ impl Index {
         }
     }
 
-    /// Returns the next keys in the index's order that have a value: at most `keys_max` of them,
-    /// after a look at no more than `looks_max` entries.
-    pub fn page(&self, from: Bound<Key>, keys_max: usize, looks_max: usize) -> Page {
+    /// Returns the next keys in the index's order whose records have such content: at most
+    /// `keys_max` of them, after a look at no more than `looks_max` entries.
+    pub fn page(
+        &self,
+        from: Bound<Key>,
+        keys_max: usize,
+        looks_max: usize,
+        is_wanted: impl Fn(Content) -> bool,
+    ) -> Page {
         let mut page = Page::default();
         let mut looks = 0;
         let mut look = |rank, key, pointer: RecordPointer| {
@@ -130,7 +136,7 @@ impl Index {
             }
             looks += 1;
             page.last = Some(key);
-            if pointer.value_bytes.is_some() {
+            if is_wanted(pointer.content) {
                 page.keys.push((rank, key));
             }
             true

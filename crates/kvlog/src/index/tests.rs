@@ -27,8 +27,13 @@ fn key(number: u64, count: u64) -> Key {
 }
 
 fn pointer(draw: u64) -> RecordPointer {
-    let value_bytes = (!draw.is_multiple_of(5)).then_some(u32::try_from(draw % (1 << 24)).unwrap());
-    RecordPointer { record: draw >> 26, value_bytes }
+    let bytes = u32::try_from(draw % (1 << 24)).unwrap();
+    let content = match draw % 5 {
+        0 => Content::Tombstone,
+        1 if bytes > 0 => Content::Indirect(bytes),
+        _ => Content::Value(bytes),
+    };
+    RecordPointer { record: draw >> 26, content }
 }
 
 fn rank(index: &Index, key: Key) -> Rank {
@@ -36,8 +41,8 @@ fn rank(index: &Index, key: Key) -> Rank {
         Index::Hash(_) => Index::new(IndexKind::Hash),
         Index::Ordered(_) => Index::new(IndexKind::Ordered),
     };
-    alone.insert(key, RecordPointer { record: 0, value_bytes: Some(0) });
-    alone.page(Bound::Unbounded, 1, 1).keys[0].0
+    alone.insert(key, RecordPointer { record: 0, content: Content::Value(0) });
+    alone.page(Bound::Unbounded, 1, 1, Content::is_value).keys[0].0
 }
 
 fn check(index: &Index) {
@@ -50,7 +55,7 @@ fn check(index: &Index) {
 fn list(index: &Index, keys_max: usize, looks_max: usize) -> Vec<(Rank, Key)> {
     let (mut all, mut from) = (Vec::new(), Bound::Unbounded);
     loop {
-        let page = index.page(from, keys_max, looks_max);
+        let page = index.page(from, keys_max, looks_max, Content::is_value);
         assert!(page.keys.len() <= keys_max);
         all.extend(page.keys);
         let Some(last) = page.last else { return all };
@@ -59,7 +64,7 @@ fn list(index: &Index, keys_max: usize, looks_max: usize) -> Vec<(Rank, Key)> {
 }
 
 fn listed(model: &BTreeMap<Rank, (Key, RecordPointer)>) -> Vec<(Rank, Key)> {
-    let values = model.iter().filter(|(_, (_, pointer))| pointer.value_bytes.is_some());
+    let values = model.iter().filter(|(_, (_, pointer))| pointer.content.is_value());
     values.map(|(rank, (key, _))| (*rank, *key)).collect()
 }
 
@@ -104,7 +109,7 @@ fn a_page_begins_at_any_key_there_or_not() {
             let key = key(number, 5000);
             let rank = rank(&index, key);
             let behind = |from, is_in: &dyn Fn(Rank) -> bool| {
-                let page = index.page(from, 3, usize::MAX).keys;
+                let page = index.page(from, 3, usize::MAX, Content::is_value).keys;
                 let should: Vec<_> = all.iter().filter(|(at, _)| is_in(*at)).take(3).collect();
                 assert_eq!(page.iter().collect::<Vec<_>>(), should);
             };
@@ -175,9 +180,11 @@ fn a_block_splits_in_halves_when_it_is_full() {
 fn all_that_a_pointer_can_say_is_kept() {
     let mut index = Index::new(IndexKind::Hash);
     let key = Key::new(b"k").unwrap();
-    for value_bytes in [None, Some(0), Some(1), Some(16 << 20)] {
+    let values = [0, 1, 16 << 20].map(Content::Value);
+    let others = [Content::Tombstone, Content::Indirect(1), Content::Indirect(16 << 20)];
+    for content in values.into_iter().chain(others) {
         for record in [0, 1, (1 << 38) - 1] {
-            let pointer = RecordPointer { record, value_bytes };
+            let pointer = RecordPointer { record, content };
             index.insert(key, pointer);
             assert_eq!(index.get(&key), Some(pointer));
         }

@@ -9,7 +9,7 @@ use csd_reactor::Buffer;
 use crate::checkpoint::{Checkpoint, Entries, Listed};
 use crate::index::Index;
 use crate::media::Media;
-use crate::record::{RECORDS_OFFSET, SegmentRange, footprint};
+use crate::record::{RECORDS_OFFSET, SegmentRange};
 use crate::recover::Found;
 use crate::segments::Segments;
 use crate::shard::{Location, Shard};
@@ -86,16 +86,16 @@ impl Shard {
             let index = indexes.entry(nsid).or_insert_with(|| Index::new(kind));
             let (mut bytes, mut keys) = (0, 0);
             for listed in run {
-                let Listed { offset, key, value_bytes, .. } = *listed;
+                let Listed { offset, key, content, .. } = *listed;
                 commit = listed.commit.max(commit);
-                longest = footprint(u64::from(value_bytes.unwrap_or(0))).max(longest);
-                let space = self.segments.space(value_bytes);
+                longest = content.footprint().max(longest);
+                let space = self.segments.space(content);
                 live += space;
-                match value_bytes {
-                    Some(_) => (bytes, keys) = (bytes + space, keys + 1),
-                    None => tombstones += space,
+                match content.is_value() {
+                    true => (bytes, keys) = (bytes + space, keys + 1),
+                    false => tombstones += space,
                 }
-                let location = Location { segment: found.number, offset, value_bytes };
+                let location = Location { segment: found.number, offset, content };
                 if let Some(old) = index.insert(key.1, self.pointer(&location)) {
                     replaced.push((key, self.location(old)));
                 }
@@ -124,6 +124,7 @@ mod tests {
 
     use super::*;
     use crate::media::{Memory, Syncer};
+    use crate::record::Content;
     use crate::shard::Segment;
 
     const SEGMENT: u32 = 3;
@@ -167,22 +168,22 @@ mod tests {
         };
         // Keys that come again, in both namespaces, as values and as tombstones.
         let rows = [
-            (2, 0, 7, Some(100)),
-            (2, 1, 8, Some(0)),
-            (3, 1, 9, Some(5_000)),
-            (2, 0, 3, Some(70)),
-            (2, 2, 11, None),
-            (3, 1, 12, None),
-            (3, 3, 4, Some(64)),
-            (2, 1, 13, None),
-            (2, 1, 14, Some(1)),
+            (2, 0, 7, Content::Value(100)),
+            (2, 1, 8, Content::Value(0)),
+            (3, 1, 9, Content::Value(5_000)),
+            (2, 0, 3, Content::Indirect(70)),
+            (2, 2, 11, Content::Tombstone),
+            (3, 1, 12, Content::Tombstone),
+            (3, 3, 4, Content::Value(64)),
+            (2, 1, 13, Content::Tombstone),
+            (2, 1, 14, Content::Indirect(1)),
         ];
         let mut offset = RECORDS_OFFSET;
         let records: Vec<Listed> = rows
             .into_iter()
-            .map(|(nsid, key, commit, value_bytes)| {
+            .map(|(nsid, key, commit, content)| {
                 let key = (nsid, Key::new(&[key]).expect("a byte"));
-                let listed = Listed { offset, key, commit, value_bytes };
+                let listed = Listed { offset, key, commit, content };
                 offset += listed.record().footprint();
                 listed
             })

@@ -131,8 +131,7 @@ impl Shard {
         record: &Record,
         newest: &mut BTreeMap<EntryKey, (u64, Location)>,
     ) {
-        let value_bytes = record.value_bytes;
-        let location = Location { segment: found.number, offset, value_bytes };
+        let location = Location { segment: found.number, offset, content: record.content };
         self.segments.seen(record.commit, found.sequence);
         if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
             segment.longest = segment.longest.max(record.footprint());

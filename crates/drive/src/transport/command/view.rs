@@ -57,9 +57,7 @@ impl Backing for View<'_> {
             // Blocks are not allocated on write: all of them are in use.
             Some(NamespaceKind::Block { blocks, .. }) => *blocks,
             Some(NamespaceKind::Kv { .. }) => {
-                let namespace =
-                    u16::try_from(nsid).ok().map(|nsid| self.drive.segments.namespace(nsid));
-                namespace.flatten().map_or(0, |namespace| namespace.used_bytes.load(Relaxed))
+                u16::try_from(nsid).map_or(0, |nsid| self.drive.segments.used_bytes(nsid))
             }
             Some(NamespaceKind::Memory { .. }) => self.drive.memory.allocated_bytes(),
             Some(NamespaceKind::Compute { .. }) => self.drive.library.bytes(),
