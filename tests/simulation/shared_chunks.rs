@@ -1,5 +1,5 @@
 //! Values that share chunks while hosts store, delete and overwrite, cleaning moves what they have,
-//! chunks that nobody has are deleted, and the power fails at any time: each key has the value that
+//! chunks that no value has are deleted, and the power fails at any time: each key has the value that
 //! was acknowledged last, and in the end nothing is left of what was deleted.
 
 use std::cell::RefCell;

@@ -12,7 +12,7 @@ use csd_reactor::{Buffer, Class, spawn};
 
 use super::blocks;
 use super::model::{Model, State};
-use super::words::words;
+use super::words::{PAGE_BYTES, common_page, words};
 // The lane's random numbers: those of a simulated world, or from a seed.
 use crate::random_u64;
 
@@ -20,9 +20,6 @@ use crate::random_u64;
 pub const SECTOR_BYTES: usize = 512;
 pub const KEYS_PER_WORKER: u64 = 6;
 const BLOCKS_PER_WORKER: u64 = 12;
-/// Pages that values have in common, and the length of one.
-const COMMON_PAGES: u64 = 40;
-const PAGE_BYTES: usize = 4096;
 
 /// Concurrency of the workers, and the end of their work.
 #[derive(Clone, Copy, Debug)]
@@ -86,11 +83,6 @@ pub fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     let mut known = known.borrow_mut();
     known.counter += 1;
     words(known.counter << 20, bytes)
-}
-
-/// Returns one of the pages that many values have.
-fn common_page(draw: u64) -> Vec<u8> {
-    words((1 << 60) | (draw % COMMON_PAGES) << 20, PAGE_BYTES)
 }
 
 pub fn fail(known: &Shared, text: String) {

@@ -21,7 +21,8 @@ const WORTH_SHARE: u64 = 16;
 /// Bytes that a step hashes.
 const STEP_BYTES: usize = 64 << 10;
 
-/// Lets a value share chunks, if that is worth it. Returns the bytes of the value, 0 if it does not.
+/// Lets a value share chunks, if that is worth it. Returns the bytes of the value; 0 if it shares
+/// none.
 ///
 /// # Errors
 /// The status of a medium's failure. The value is as it was.

@@ -202,7 +202,7 @@ pub struct Listed {
     pub key: EntryKey,
     /// Commit number.
     pub commit: u64,
-    /// What is behind its header.
+    /// Content behind the header.
     pub content: Content,
 }
 

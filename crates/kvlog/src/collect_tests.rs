@@ -174,7 +174,7 @@ fn a_list_that_cannot_be_read_keeps_all_chunks() {
         kv.delete(2, key(1)).await.unwrap();
         let mut collector = Collector::new(&kv, &sharing);
         let open = kv.open(2, key(2)).await.unwrap().unwrap();
-        let at = kv.segments.at(open.location().segment, open.location().offset);
+        let at = kv.segments.at(open.record().location().segment, open.record().location().offset);
         drop(open);
         let before = faulty.inner().read(at + 64, Buffer::zeroed(1)).await.1;
         let wrong = Buffer::from_slice(&[before[0] ^ 1]);

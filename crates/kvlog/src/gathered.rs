@@ -11,9 +11,9 @@ use csd_reactor::{Buffer, class, spawn};
 
 use crate::media::Media;
 use crate::parts::{Part, Parts, Place};
+use crate::pinned_record::{PinnedRecord, pin_each};
 use crate::segments::Segments;
 use crate::shards::Shards;
-use crate::value::{self, Value};
 
 /// A list of parts, with the chunks that it names.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Gathered {
     // What is behind the header of the value's record.
     list: Buffer,
     parts: Parts,
-    chunks: BTreeMap<Key, Rc<Value>>,
+    chunks: BTreeMap<Key, Rc<PinnedRecord>>,
 }
 
 impl Gathered {
@@ -40,9 +40,9 @@ impl Gathered {
         keys.sort_unstable();
         keys.dedup();
         let mut chunks = BTreeMap::new();
-        for (key, pinned) in value::pin_each(shards, pool, keys).await? {
+        for (key, pinned) in pin_each(shards, pool, keys).await? {
             let Some(pinned) = pinned? else { return Ok(None) };
-            let chunk = Value::new(media.clone(), segments, (pool, key), pinned);
+            let chunk = PinnedRecord::new(media.clone(), segments, (pool, key), pinned);
             chunks.insert(key, Rc::new(chunk));
         }
         let is_as_long = |part: &Part| match &part.place {
@@ -87,8 +87,8 @@ impl Gathered {
                 }
                 Place::Chunk(key) => {
                     let chunk = Rc::clone(&self.chunks[key]);
-                    let bytes = end - start;
-                    let read = async move { chunk.read_unchecked(within.start, bytes).await };
+                    let bytes = (end - start) as usize;
+                    let read = async move { chunk.read_at(within.start, bytes, (0, 0)).await };
                     reads.push((to, spawn(class(), read)));
                 }
             }

@@ -43,6 +43,7 @@ pub mod new_values;
 mod news;
 pub mod parts;
 mod pinned;
+mod pinned_record;
 mod reclaim;
 pub mod record;
 pub mod recover;

@@ -13,9 +13,10 @@ use csd_reactor::{Buffer, class, spawn, worked};
 
 use crate::Kv;
 use crate::media::Media;
+use crate::pinned_record::{PinnedRecord, pin_each};
 use crate::shard::Shard;
 use crate::shards::by_shard;
-use crate::value::{self, Value};
+use crate::value::Value;
 
 /// Most bytes of one read. A longer value is returned unread.
 const WINDOW_BYTES: u64 = 256 << 10;
@@ -68,11 +69,11 @@ impl Kv {
     pub async fn read_each(&self, nsid: u16, keys: Vec<Key>) -> Result<Vec<(Key, Read)>, Status> {
         let mut read = Vec::with_capacity(keys.len());
         let mut values = Vec::new();
-        for (key, pinned) in value::pin_each(&self.shards, nsid, keys).await? {
+        for (key, pinned) in pin_each(&self.shards, nsid, keys).await? {
             match pinned {
                 Ok(Some(pinned)) => {
                     let media = self.media.clone();
-                    let value = Value::new(media, &self.segments, (nsid, key), pinned);
+                    let value = PinnedRecord::new(media, &self.segments, (nsid, key), pinned);
                     values.push((key, value));
                 }
                 Ok(None) => read.push((key, Read::None)),
@@ -80,7 +81,7 @@ impl Kv {
             }
         }
         // The parts of an indirect value lie elsewhere.
-        let is_list = |(_, value): &mut (Key, Value)| value.location().content.is_list();
+        let is_list = |(_, value): &mut (Key, PinnedRecord)| value.location().content.is_list();
         let lists: Vec<Key> = values.extract_if(.., is_list).map(|(key, _)| key).collect();
         for key in lists {
             read.push((
@@ -104,9 +105,9 @@ impl Kv {
 }
 
 /// Divides values into those that one read brings.
-fn windows(mut values: Vec<(Key, Value)>) -> Vec<Vec<(Key, Value)>> {
+fn windows(mut values: Vec<(Key, PinnedRecord)>) -> Vec<Vec<(Key, PinnedRecord)>> {
     values.sort_unstable_by_key(|(_, value)| value.range().start);
-    let mut windows: Vec<Vec<(Key, Value)>> = Vec::new();
+    let mut windows: Vec<Vec<(Key, PinnedRecord)>> = Vec::new();
     let mut window: Range<u64> = 0..0;
     for (key, value) in values {
         let range = value.range();
@@ -127,13 +128,16 @@ fn windows(mut values: Vec<(Key, Value)>) -> Vec<Vec<(Key, Value)>> {
 }
 
 /// Reads the values of one window; each alone if the medium fails.
-async fn read_window(media: &Media, values: Vec<(Key, Value)>) -> Vec<(Key, Read)> {
+async fn read_window(media: &Media, values: Vec<(Key, PinnedRecord)>) -> Vec<(Key, Read)> {
     let (Some((_, first)), Some((_, last))) = (values.first(), values.last()) else {
         return Vec::new();
     };
     let (start, end) = (first.range().start, last.range().end);
     if end - start > WINDOW_BYTES {
-        return values.into_iter().map(|(key, value)| (key, Read::Long(value))).collect();
+        return values
+            .into_iter()
+            .map(|(key, value)| (key, Read::Long(Value::of_record(value))))
+            .collect();
     }
     let at = |offset: u64| usize::try_from(offset - start).expect("in the window");
     let (result, window) = media.read(start, Buffer::zeroed(at(end))).await;

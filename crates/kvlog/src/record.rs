@@ -119,7 +119,7 @@ pub struct Record {
     pub key: EntryKey,
     /// Commit number.
     pub commit: u64,
-    /// What is behind the header.
+    /// Content behind the header.
     pub content: Content,
     /// CRC-32C of that.
     pub value_checksum: u32,

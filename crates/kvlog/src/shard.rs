@@ -37,7 +37,7 @@ pub struct Location {
     pub segment: u32,
     /// Offset of the record within it, in bytes.
     pub offset: u64,
-    /// What is behind its header.
+    /// Content behind the header.
     pub content: Content,
 }
 

@@ -10,9 +10,9 @@ use csd_reactor::{worked, yield_now};
 use crate::Kv;
 use crate::format::SHARDS;
 use crate::parts::{POOL, Parts};
+use crate::pinned_record::{self, PinnedRecord};
 use crate::record::{Content, EntryKey};
 use crate::shard::Shard;
-use crate::value::{self, Value};
 
 /// Entries of an index that are looked at between two yields.
 const LOOKS_MAX: usize = 256;
@@ -66,11 +66,11 @@ async fn look(
 pub(crate) async fn parts_of(shard: &Rc<Shard>, entry: EntryKey) -> Result<Option<Parts>, Status> {
     loop {
         let found = shard.find_certain(&entry).await?.filter(|at| at.content.is_list());
-        let (Some(at), Some(pinned)) = (found, value::pin(shard, &entry).await?) else {
+        let (Some(at), Some(pinned)) = (found, pinned_record::pin(shard, &entry).await?) else {
             return Ok(None);
         };
-        let value = Value::new(shard.media.clone(), &shard.segments, entry, pinned);
-        match value.read_list().await {
+        let record = PinnedRecord::new(shard.media.clone(), &shard.segments, entry, pinned);
+        match record.read_list().await {
             Ok((list, parts)) => {
                 worked(list.len() as u64);
                 return Ok(Some(parts));

@@ -127,11 +127,12 @@ impl Kv {
     /// The status to answer with.
     pub async fn version(&self, entry: EntryKey) -> Result<Option<(Version, Buffer)>, Status> {
         let Some(value) = self.open(entry.0, entry.1).await? else { return Ok(None) };
-        let at = value.location();
+        let at = value.record().location();
         if !matches!(at.content, Content::Value(_)) {
             return Ok(None);
         }
-        let (commit, bytes) = value.read_version().await?;
+        let bytes = value.record().read_whole().await?;
+        let commit = value.record().commit().await?;
         Ok(Some((Version { at, commit }, bytes)))
     }
 

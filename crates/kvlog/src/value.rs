@@ -1,77 +1,17 @@
-//! [`Value`]: a version of a value that is being read.
+//! [`Value`]: a version of a value that is being read: a record, or the parts of an indirect one.
 //!
-//! The owner of the key pins the segment; the core of the connection reads. The record's header
-//! comes with the first piece, by the same read. An indirect value is gathered from its parts
-//! ([`Gathered`]), which are pinned with it. Invariants: the pinned segment is not reused
-//! before the pin is dropped, even if the reader vanishes; no byte is returned before the header
-//! held and was that of this key.
+//! Invariant: a version has all of its records pinned from its opening on.
 
-use std::cell::Cell;
-use std::ops::Range;
-use std::rc::Rc;
-
-use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, class, core_id, post, worked};
+use csd_reactor::{Buffer, worked};
 
-use crate::error::Access;
 use crate::gathered::Gathered;
-use crate::media::{Failure, Media, Operation};
-use crate::parts::{Parts, pool_of};
-use crate::record::{EntryKey, Record, RecordHeader, value_offset};
+use crate::media::Media;
+use crate::parts::pool_of;
+use crate::pinned_record::{PinnedRecord, pin};
+use crate::record::EntryKey;
 use crate::segments::Segments;
-use crate::shard::{Location, Shard};
-use crate::shards::{Shards, by_shard, owner, shard_of};
-
-const HEADER_BYTES: usize = RecordHeader::SIZE;
-
-/// A pinned version of a value.
-#[derive(Debug)]
-pub(crate) struct Pinned {
-    location: Location,
-    // Sequence of the segment.
-    sequence: u64,
-    _pin: Pin,
-}
-
-/// Finds a value on its owner's core and pins it there. An answer that is lost on its way releases
-/// the pin.
-///
-/// # Errors
-/// As [`Shard::find_certain`].
-pub(crate) async fn pin(shard: &Rc<Shard>, entry: &EntryKey) -> Result<Option<Pinned>, Status> {
-    let Some(location) = shard.find_certain(entry).await? else { return Ok(None) };
-    let sequence = shard.pin(&location).ok_or(Status::INTERNAL_ERROR)?;
-    let pin = Pin { shard: shard.number as usize, segment: location.segment };
-    Ok(Some(Pinned { location, sequence, _pin: pin }))
-}
-
-/// A key, and its value if it has one.
-type PinnedKey = (Key, Result<Option<Pinned>, Status>);
-
-/// Finds and pins the values of these few keys.
-///
-/// # Errors
-/// The status to answer with, if a core does not answer.
-pub(crate) async fn pin_each(
-    shards: &Shards,
-    nsid: u16,
-    keys: Vec<Key>,
-) -> Result<Vec<PinnedKey>, Status> {
-    let mut all = Vec::with_capacity(keys.len());
-    for (shard, keys) in by_shard(nsid, keys) {
-        let pin = move |shard: Rc<Shard>| async move {
-            let mut pinned = Vec::with_capacity(keys.len());
-            for key in keys {
-                pinned.push((key, pin(&shard, &(nsid, key)).await));
-            }
-            worked(pinned.len() as u64);
-            Ok(pinned)
-        };
-        all.extend(shards.on_owner(shard, pin).await?);
-    }
-    Ok(all)
-}
+use crate::shards::{Shards, shard_of};
 
 /// Opens a value and pins its version; `None` when the key does not exist.
 ///
@@ -86,43 +26,19 @@ pub(crate) async fn open(
     loop {
         let pin = move |shard| async move { pin(&shard, &entry).await };
         let Some(pinned) = shards.on_owner(shard_of(&entry), pin).await? else { return Ok(None) };
-        let location = pinned.location;
-        let value = Value::new(media.clone(), segments, entry, pinned);
+        let record = PinnedRecord::new(media.clone(), segments, entry, pinned);
+        let location = record.location();
         if !location.content.is_list() {
-            return Ok(Some(value));
+            return Ok(Some(Value::of(record, None)));
         }
-        let list = value.read_list().await?;
+        let list = record.read_list().await?;
         let pool = pool_of(entry.0);
         if let Some(gathered) = Gathered::open(shards, (media, segments), pool, list).await? {
-            return Ok(Some(Value { gathered: Some(Rc::new(gathered)), ..value }));
+            return Ok(Some(Value::of(record, Some(Box::new(gathered)))));
         }
         // A chunk is deleted once no value has it, so the value was replaced meanwhile.
         if before.replace(location) == Some(location) {
-            return Err(value.damaged(0, "a shared chunk of the value is missing"));
-        }
-    }
-}
-
-/// A pin: holds a segment until dropped, on any core.
-#[derive(Debug)]
-pub(crate) struct Pin {
-    shard: usize,
-    segment: u32,
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let (shard, segment) = (self.shard, self.segment);
-        let unpin = move || {
-            if let Some(here) = Shards::here() {
-                here.shard(shard).unpin(segment);
-            }
-        };
-        if owner(shard) == core_id() {
-            unpin();
-        } else {
-            // A core that is gone has no segment to release.
-            let _ = post(owner(shard), class(), unpin);
+            return Err(record.damaged(0, "a shared chunk of the value is missing"));
         }
     }
 }
@@ -130,26 +46,12 @@ impl Drop for Pin {
 /// An open version of a value.
 #[derive(Debug)]
 pub struct Value {
-    media: Media,
-    entry: EntryKey,
-    // Offset of the record on the medium.
-    at: u64,
-    // Bytes from there to the end of the segment.
-    room: u64,
-    pinned: Pinned,
-    // What the record's header says, once it is read with the first piece.
-    head: Cell<Option<Head>>,
+    // The value, or the list of its parts.
+    record: PinnedRecord,
     read: u32,
     crc: u32,
     // The parts of an indirect value.
-    gathered: Option<Rc<Gathered>>,
-}
-
-/// Part of a record's header that is on the medium only.
-#[derive(Clone, Copy, Debug)]
-struct Head {
-    commit: u64,
-    checksum: u32,
+    gathered: Option<Box<Gathered>>,
 }
 
 /// Progress of reading a version.
@@ -166,14 +68,7 @@ impl Value {
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`].
     pub async fn progress(&self) -> Result<Progress, Status> {
-        Ok(Progress { commit: self.commit().await?, read: self.read, crc: self.crc })
-    }
-
-    async fn commit(&self) -> Result<u64, Status> {
-        if self.head.get().is_none() {
-            self.read_front(Buffer::with_room(0, HEADER_BYTES, 0)).await?;
-        }
-        self.head.get().map(|head| head.commit).ok_or(Status::INTERNAL_ERROR)
+        Ok(Progress { commit: self.record.commit().await?, read: self.read, crc: self.crc })
     }
 
     /// Continues where another reading of the same version stopped; `None` when this is another
@@ -182,23 +77,27 @@ impl Value {
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`].
     pub async fn resumed(self, from: Progress) -> Result<Option<Self>, Status> {
-        let is_same = self.commit().await? == from.commit;
+        let is_same = self.record.commit().await? == from.commit;
         Ok(is_same.then_some(Self { read: from.read, crc: from.crc, ..self }))
     }
 
-    /// Opens a pinned value.
-    pub(crate) fn new(media: Media, segments: &Segments, entry: EntryKey, pinned: Pinned) -> Self {
-        let location = pinned.location;
-        let at = segments.at(location.segment, location.offset);
-        let room = segments.segment_bytes - location.offset;
-        let (head, gathered) = (Cell::new(None), None);
-        Self { media, entry, at, room, pinned, head, read: 0, crc: 0, gathered }
+    fn of(record: PinnedRecord, gathered: Option<Box<Gathered>>) -> Self {
+        Self { record, read: 0, crc: 0, gathered }
+    }
+
+    /// Makes a reader of a record that is not indirect.
+    pub(crate) fn of_record(record: PinnedRecord) -> Self {
+        Self::of(record, None)
+    }
+
+    /// Returns the record of the value, or of the list of its parts.
+    pub(crate) fn record(&self) -> &PinnedRecord {
+        &self.record
     }
 
     /// Returns the length of the value in bytes.
     pub fn bytes(&self) -> u32 {
-        let own = || self.pinned.location.content.bytes();
-        self.gathered.as_ref().map_or_else(own, |gathered| gathered.bytes())
+        self.gathered.as_ref().map_or_else(|| self.record.bytes(), |gathered| gathered.bytes())
     }
 
     /// Returns the CRC-32C of the whole value, for readers that check it themselves; `None` before
@@ -206,7 +105,7 @@ impl Value {
     pub fn checksum(&self) -> Option<u32> {
         match &self.gathered {
             Some(gathered) => Some(gathered.checksum()),
-            None => self.head.get().map(|head| head.checksum),
+            None => self.record.checksum(),
         }
     }
 
@@ -226,7 +125,7 @@ impl Value {
         if left == 0 {
             if self.bytes() == 0 {
                 // No piece brings the header of this record with it.
-                self.commit().await?;
+                self.record.commit().await?;
             }
             return Ok(None);
         }
@@ -249,114 +148,15 @@ impl Value {
         self.read_at(at, bytes as usize, (0, 0)).await
     }
 
-    async fn read_at(
-        &self,
-        at: u32,
-        bytes: usize,
-        (head, tail): (usize, usize),
-    ) -> Result<Buffer, Status> {
+    async fn read_at(&self, at: u32, bytes: usize, room: (usize, usize)) -> Result<Buffer, Status> {
         if let Some(gathered) = &self.gathered {
             let length = u32::try_from(bytes).expect("a value is at most 16 MiB");
-            return gathered.read(at..at + length, (head, tail)).await;
+            return gathered.read(at..at + length, room).await;
         }
-        if at == 0 {
-            return self.read_front(Buffer::with_room(head, HEADER_BYTES + bytes, tail)).await;
-        }
-        let offset = value_offset(self.at) + u64::from(at);
-        self.read_media(offset, Buffer::with_room(head, bytes, tail)).await
-    }
-
-    /// Returns the place of the record.
-    pub(crate) fn location(&self) -> Location {
-        self.pinned.location
-    }
-
-    /// Returns the range on the medium of the record.
-    pub(crate) fn range(&self) -> Range<u64> {
-        let bytes = self.pinned.location.content.bytes();
-        self.at..value_offset(self.at) + u64::from(bytes)
-    }
-
-    /// Returns what is behind the record's header from the bytes of [`Self::range`].
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`] if header or checksum do not hold.
-    pub(crate) fn whole(&self, range: &[u8]) -> Result<Buffer, Status> {
-        let head = self.accept_header(range)?;
-        let value = &range[HEADER_BYTES..];
-        worked(value.len() as u64);
-        if crc32c::crc32c(value) != head.checksum {
-            return Err(self.damaged(value.len() as u64, "the value's checksum does not hold"));
-        }
-        Ok(Buffer::from_slice(value))
-    }
-
-    /// Reads what is behind the record's header by a read of its own.
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`].
-    pub(crate) async fn read_whole(&self) -> Result<Buffer, Status> {
-        let length = HEADER_BYTES + self.pinned.location.content.bytes() as usize;
-        let range = self.read_media(self.at, Buffer::zeroed(length)).await?;
-        self.whole(&range)
-    }
-
-    /// Reads a value that is not indirect, with the commit number of its record.
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`].
-    pub(crate) async fn read_version(&self) -> Result<(u64, Buffer), Status> {
-        let bytes = self.read_whole().await?;
-        Ok((self.commit().await?, bytes))
-    }
-
-    /// Reads the list of an indirect value's parts.
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`].
-    pub(crate) async fn read_list(&self) -> Result<(Buffer, Parts), Status> {
-        let list = self.read_whole().await?;
-        let no_list = || self.damaged(list.len() as u64, "the list of the value's parts is none");
-        let parts = Parts::parse(&list).ok_or_else(no_list)?;
-        Ok((list, parts))
-    }
-
-    /// Reads the record's header, and the first bytes of the value with it. Returns them with the
-    /// header's room in front.
-    async fn read_front(&self, buffer: Buffer) -> Result<Buffer, Status> {
-        let mut buffer = self.read_media(self.at, buffer).await?;
-        self.accept_header(&buffer)?;
-        buffer.advance(HEADER_BYTES);
-        Ok(buffer)
-    }
-
-    /// Notes what the record's header says, if it is that of this value.
-    fn accept_header(&self, bytes: &[u8]) -> Result<Head, Status> {
-        let record = Record::decode(bytes, self.pinned.sequence, self.room);
-        let content = self.pinned.location.content;
-        let is_it = |record: &Record| record.key == self.entry && record.content == content;
-        let no_record = || self.damaged(0, "the header of the value's record does not hold");
-        let record = record.filter(is_it).ok_or_else(no_record)?;
-        let head = Head { commit: record.commit, checksum: record.value_checksum };
-        self.head.set(Some(head));
-        Ok(head)
+        self.record.read_at(at, bytes, room).await
     }
 
     fn wrong_checksum(&self) -> Status {
-        self.damaged(self.bytes().into(), "the value's checksum does not hold")
-    }
-
-    /// Notes that the record, whose value has so many bytes, is damaged on the medium.
-    fn damaged(&self, value_bytes: u64, reason: &str) -> Status {
-        let (operation, reason) = (Operation::Read, reason.to_owned());
-        let bytes = HEADER_BYTES as u64 + value_bytes;
-        self.media.failures().note(Failure { operation, offset: self.at, bytes, reason });
-        Status::UNRECOVERED_ERROR
-    }
-
-    async fn read_media(&self, offset: u64, buffer: Buffer) -> Result<Buffer, Status> {
-        let (result, buffer) = self.media.read(offset, buffer).await;
-        result.map_err(|error| error.status(Access::Value))?;
-        Ok(buffer)
+        self.record.damaged(self.bytes().into(), "the value's checksum does not hold")
     }
 }

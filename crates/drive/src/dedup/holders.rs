@@ -35,7 +35,7 @@ pub(crate) struct Holders {
     left_out: AtomicU64,
 }
 
-/// What is known of a chunk that a value has.
+/// Knowledge of a chunk that a value has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     /// It was not seen before.

@@ -50,7 +50,7 @@ pub struct Dedup {
     shared: Option<Shared>,
 }
 
-/// What sharing needs.
+/// State of sharing.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) sharing: Arc<Sharing>,

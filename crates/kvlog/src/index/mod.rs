@@ -60,7 +60,7 @@ impl fmt::Display for IndexKind {
 pub struct RecordPointer {
     /// Offset of the record in the log, in units of [`RECORD_ALIGNMENT`].
     pub record: u64,
-    /// What is behind its header.
+    /// Content behind the header.
     pub content: Content,
 }
 
