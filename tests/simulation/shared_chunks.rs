@@ -1,6 +1,6 @@
 //! Values that share chunks while hosts store, delete and overwrite, cleaning moves what they have,
-//! chunks that no value has are deleted, and the power fails at any time: each key has the value that
-//! was acknowledged last, and in the end nothing is left of what was deleted.
+//! chunks that no value has are deleted, and the power fails at any time: each key has the value
+//! that was acknowledged last, and in the end nothing is left of what was deleted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,8 +21,7 @@ use crate::lives::{Lives, NSID, SMALL, find, store, together};
 use crate::seeds;
 
 pub const CHUNK_BYTES: usize = 4096;
-pub const OPTIONS: Options =
-    Options { chunk_bytes: CHUNK_BYTES as u32, memory_bytes: 64 << 20, share: true };
+pub const OPTIONS: Options = Options { chunk_bytes: 4096, memory_bytes: 64 << 20, share: true };
 const KEYS: u64 = 60;
 /// Longest that a few changes may take.
 const LIMIT: Duration = Duration::from_secs(1000);
