@@ -25,8 +25,12 @@ pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
     Box::new(Counting { values, chooser, shared, kv: Rc::clone(&core.kv), alike: BTreeSet::new() })
 }
 
+/// Most values that wait to share chunks while others are counted: 4 MiB of their keys.
+const ALIKE_MAX: usize = 1 << 16;
+
 /// The counting of a core. A step is the values of a group commit, or one value of the medium; it
-/// is done on the core that the policy names. Or it is one value that comes to share chunks.
+/// is done on the core that the policy names. When none is left, a step is one value that comes to
+/// share chunks: the more is counted by then, the more it shares at once.
 struct Counting {
     values: NewValues,
     chooser: Chooser,
@@ -39,18 +43,12 @@ struct Counting {
 impl Counting {
     async fn count(&mut self) -> Step {
         let Some(dedup) = &self.shared.dedup else { return Step::Idle };
-        if let (Some(shared), Some(entry)) = (dedup.shared(), self.alike.pop_first()) {
-            let chunk_bytes = dedup.options().chunk_bytes as usize;
-            return match share_chunks::share(&self.kv, shared, entry, chunk_bytes).await {
-                Ok(bytes) => Step::Worked { bytes },
-                // It is damaged, as its readers are told.
-                Err(Status::UNRECOVERED_ERROR) => Step::Worked { bytes: 0 },
-                Err(status) => Step::Failed(format!("a value cannot share chunks: {status}")),
-            };
+        if self.alike.len() >= ALIKE_MAX {
+            return self.share().await;
         }
         let batch = match self.values.next().await {
             Ok(Some(batch)) => batch,
-            Ok(None) => return Step::Idle,
+            Ok(None) => return self.share().await,
             Err(error) => return Step::Failed(format!("a value cannot be read: {error}")),
         };
         let bytes = batch.value_bytes();
@@ -62,6 +60,20 @@ impl Counting {
             Some(Err(error)) => Step::Failed(format!("values cannot be hashed: {error}")),
             // The drive stops.
             None => Step::Idle,
+        }
+    }
+
+    /// Lets the next value share chunks.
+    async fn share(&mut self) -> Step {
+        let dedup = self.shared.dedup.as_ref();
+        let (Some(dedup), Some(entry)) = (dedup, self.alike.pop_first()) else { return Step::Idle };
+        let Some(shared) = dedup.shared() else { return Step::Idle };
+        let chunk_bytes = dedup.options().chunk_bytes as usize;
+        match share_chunks::share(&self.kv, shared, entry, chunk_bytes).await {
+            Ok(bytes) => Step::Worked { bytes },
+            // It is damaged, as its readers are told.
+            Err(Status::UNRECOVERED_ERROR) => Step::Worked { bytes: 0 },
+            Err(status) => Step::Failed(format!("a value cannot share chunks: {status}")),
         }
     }
 }

@@ -39,7 +39,8 @@ pub(crate) async fn share(
     let (value, digests) = hashed;
     let is_often = |it: &&ChunkDigest| shared.holders.is_often(it.in_namespace(entry.0));
     let often = digests.iter().filter(is_often).count();
-    if !is_worth_it(value.len(), digests.len(), often * chunk_bytes) {
+    let own_bytes = value.len() - often * chunk_bytes;
+    if !is_worth_it(version.at.content.footprint(), digests.len(), own_bytes) {
         return Ok(0);
     }
     // Each chunk once, however often the value has it.
@@ -80,11 +81,11 @@ fn key_of(digest: &ChunkDigest) -> Key {
     Key::new(&digest.0).expect("a key has up to 16 bytes")
 }
 
-/// Returns true if sharing makes a record so much shorter that it pays for being written again.
-fn is_worth_it(value_bytes: usize, chunks: usize, shared_bytes: usize) -> bool {
-    let before = footprint(value_bytes as u64);
-    let after = footprint(list_bytes(chunks + 1, value_bytes - shared_bytes) as u64);
-    shared_bytes > 0 && after + before / WORTH_SHARE <= before
+/// Returns true if sharing makes a record of so many bytes so much shorter that it pays for being
+/// written again, with that many chunks and bytes that are not shared.
+fn is_worth_it(record_bytes: u64, chunks: usize, own_bytes: usize) -> bool {
+    let after = footprint(list_bytes(chunks + 1, own_bytes) as u64);
+    after + record_bytes / WORTH_SHARE <= record_bytes
 }
 
 /// Returns the list of a value's parts, with the bytes that are not shared.
@@ -170,9 +171,12 @@ mod tests {
 
     #[test]
     fn little_is_not_worth_it() {
-        assert!(!is_worth_it(100, 0, 0));
-        assert!(!is_worth_it(64 * CHUNK, 64, CHUNK));
-        assert!(is_worth_it(64 * CHUNK, 64, 8 * CHUNK));
-        assert!(is_worth_it(CHUNK, 1, CHUNK));
+        let of_value = |bytes: usize| footprint(bytes as u64);
+        assert!(!is_worth_it(of_value(100), 0, 100));
+        assert!(!is_worth_it(of_value(64 * CHUNK), 64, 63 * CHUNK));
+        assert!(is_worth_it(of_value(64 * CHUNK), 64, 56 * CHUNK));
+        assert!(is_worth_it(of_value(CHUNK), 1, 0));
+        // A list whose value would not share more.
+        assert!(!is_worth_it(of_value(list_bytes(16, 8 * CHUNK)), 16, 8 * CHUNK));
     }
 }

@@ -20,7 +20,7 @@ use csd_reactor::{Buffer, worked};
 
 use crate::marks::Marks;
 use crate::parts::pool_of;
-use crate::record::{Content, EntryKey};
+use crate::record::EntryKey;
 use crate::shard::{Append, Change, Location, Outcome, Refused, Shard};
 use crate::shards::shard_of;
 use crate::sum::checksum;
@@ -120,20 +120,16 @@ impl Kv {
         }
     }
 
-    /// Reads a value as a whole, with its version; `None` if the key has none, or one whose parts
-    /// are shared already.
+    /// Reads a value as a whole, with its version; `None` if the key has none.
     ///
     /// # Errors
     /// The status to answer with.
     pub async fn version(&self, entry: EntryKey) -> Result<Option<(Version, Buffer)>, Status> {
-        let Some(value) = self.open(entry.0, entry.1).await? else { return Ok(None) };
+        let Some(mut value) = self.open(entry.0, entry.1).await? else { return Ok(None) };
         let at = value.record().location();
-        if !matches!(at.content, Content::Value(_)) {
-            return Ok(None);
-        }
-        let bytes = value.record().read_whole().await?;
+        let bytes = value.next(value.bytes() as usize, 0, 0).await?;
         let commit = value.record().commit().await?;
-        Ok(Some((Version { at, commit }, bytes)))
+        Ok(Some((Version { at, commit }, bytes.unwrap_or_default())))
     }
 
     /// Returns true if a value has these bytes.
