@@ -192,7 +192,7 @@ impl Shard {
         }
         let outcome = Outcome::of(batch.records.len());
         self.enqueue(batch.records.into_iter().map(|(key, from, (commit, checksum), value)| {
-            let change = Change::Move { key, from, commit };
+            let change = Change::Move { key, from, commit, for_cleaning: true };
             let is_indirect = from.content.is_list();
             Append { is_indirect, ..Append::new(change, (value, checksum), &outcome) }
         }));

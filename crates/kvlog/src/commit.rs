@@ -25,15 +25,9 @@ use crate::shard::{Append, Change, Location, Refused, Shard};
 impl Append {
     fn need(&self) -> Need {
         match (&self.change, &self.value) {
-            // A conversion, which the log need not have space for.
-            (Change::Move { from, .. }, _)
-                if self.is_indirect && matches!(from.content, Content::Value(_)) =>
-            {
-                Need::Store
-            }
-            (Change::Move { .. }, _) => Need::Clean,
+            (Change::Move { for_cleaning: true, .. }, _) => Need::Clean,
             (Change::New { .. }, None) => Need::Delete,
-            (Change::New { .. }, Some(_)) => Need::Store,
+            (Change::Move { .. } | Change::New { .. }, _) => Need::Store,
         }
     }
 }
@@ -243,6 +237,22 @@ mod tests {
     use crate::shard::Outcome;
     use crate::walk::{Step, Until, Walk};
 
+    /// Only cleaning may take the last free segments: a full drive could not be cleaned without.
+    #[test]
+    fn a_conversion_takes_what_a_store_would() {
+        let key = (2, Key::new(b"k").unwrap());
+        let need = |content, for_cleaning| {
+            let from = Location { segment: 0, offset: 4096, content };
+            let change = Change::Move { key, from, commit: 1, for_cleaning };
+            let append = Append::new(change, (Some(Vec::new()), 0), &Outcome::of(1));
+            Append { is_indirect: true, ..append }.need()
+        };
+        for content in [Content::Value(9000), Content::Indirect(5000)] {
+            assert_eq!(need(content, false), Need::Store);
+            assert_eq!(need(content, true), Need::Clean);
+        }
+    }
+
     /// Recovery takes the last record of a key for the newest, so a moved one must not stand behind
     /// the host's change, also if both are in one group.
     #[test]
@@ -260,7 +270,7 @@ mod tests {
             let outcome = Outcome::of(2);
             let change = Change::New { lock: shard.lock(key).await, room: None };
             let new = Append::new(change, (value(b"newer"), crc32c::crc32c(b"newer")), &outcome);
-            let change = Change::Move { key, from, commit: 1 };
+            let change = Change::Move { key, from, commit: 1, for_cleaning: true };
             let moved = Append::new(change, (value(b"old"), crc32c::crc32c(b"old")), &outcome);
             shard.enqueue([new, moved]);
             outcome.all_ended().await.unwrap();

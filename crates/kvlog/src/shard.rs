@@ -97,8 +97,9 @@ pub enum Change {
         /// Space that was promised to a value.
         room: Option<Room>,
     },
-    /// Cleaning moves a record. It is written only if the index still points at `from` then, so
-    /// that no superseded record lies in a newer segment than the one that superseded it.
+    /// Cleaning moves a record, or a value comes to share chunks. It is written only if the index
+    /// still points at `from` then, so that no superseded record lies in a newer segment than the
+    /// one that superseded it.
     Move {
         /// Namespace and key.
         key: EntryKey,
@@ -106,6 +107,8 @@ pub enum Change {
         from: Location,
         /// Commit number of the record, which it keeps.
         commit: u64,
+        /// True if it may take the segments that are reserved for cleaning.
+        for_cleaning: bool,
     },
 }
 
@@ -367,7 +370,7 @@ mod tests {
             let written = |shard: &Shard| shard.owned.borrow()[&from.segment].filled;
             let before = written(&shard);
             let outcome = Outcome::of(1);
-            let change = Change::Move { key, from, commit: 1 };
+            let change = Change::Move { key, from, commit: 1, for_cleaning: true };
             let checksum = crc32c::crc32c(b"value");
             shard.enqueue([Append::new(change, (value(), checksum), &outcome)]);
             outcome.all_ended().await.unwrap();

@@ -159,7 +159,7 @@ impl Kv {
             let checksum = checksum(list.iter().map(|piece| &piece[..])).await;
             let outcome = Outcome::of(1);
             let Version { at: from, commit } = version;
-            let change = Change::Move { key: entry, from, commit };
+            let change = Change::Move { key: entry, from, commit, for_cleaning: false };
             let append = Append::new(change, (Some(list), checksum), &outcome);
             shard.enqueue([Append { is_indirect: true, ..append }]);
             outcome.all_ended().await.map(drop).map_err(|Refused { status, .. }| status)
