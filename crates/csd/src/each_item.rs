@@ -18,7 +18,7 @@ pub(crate) fn each_item<T: AsRef<str>>(
     context: &Context,
     one: impl Fn(&T) -> Result<Report, Failure>,
 ) -> Result<Report, Failure> {
-    let (mut tally, mut done) = (Tally::new(context), Vec::new());
+    let (mut tally, mut done) = (Tally::new(context).of(items.len()), Vec::new());
     for item in items {
         match one(item) {
             Ok(report) => {

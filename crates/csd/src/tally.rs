@@ -1,6 +1,5 @@
 //! [`Tally`]: the items of a command that failed, were left out or were not reached, the first two
-//! printed at once. A failure of the first item is printed when the next one ends: an only item's
-//! is that of the command, which is printed once.
+//! printed at once. An only item's failure is that of the command, which is printed at its end.
 //!
 //! Invariant: a command fails if an item failed or it was interrupted, with exit code 2 if all that
 //! failed was wrong use, else 1; one that left an item out ends with exit code 4.
@@ -27,8 +26,8 @@ pub(crate) struct Tally {
     failed: Vec<Value>,
     /// The first failure, which is that of a command of one item.
     first: Option<Failure>,
-    /// True while the first item's failure is not printed.
-    holds_first: bool,
+    /// True for a command of one item.
+    is_of_one: bool,
     /// The class of all failures together.
     class: Option<Class>,
     skipped: Vec<Value>,
@@ -51,17 +50,19 @@ impl Tally {
         Self { above: bar.above(), ..Self::new(context) }
     }
 
+    /// Says that the command has so many items.
+    pub(crate) fn of(self, items: usize) -> Self {
+        Self { is_of_one: items == 1, ..self }
+    }
+
     /// Counts an item that was done.
     pub(crate) fn done(&mut self) {
-        self.say_first();
         self.done += 1;
     }
 
     /// Notes an item that failed.
     pub(crate) fn fail(&mut self, item: &str, failure: Failure) {
-        self.say_first();
-        self.holds_first = self.done + self.failed.len() + self.skipped.len() == 0;
-        if !self.holds_first {
+        if !self.is_of_one {
             self.say("error", item, &failure.message);
         }
         self.failed.push(json!({ "item": item, "message": failure.message }));
@@ -71,7 +72,6 @@ impl Tally {
 
     /// Notes an item that is left out.
     pub(crate) fn skip(&mut self, item: &str, why: &str) {
-        self.say_first();
         self.say("warning", item, &format!("left out: {why}"));
         self.skipped.push(json!({ "item": item, "message": why }));
     }
@@ -102,15 +102,6 @@ impl Tally {
     /// Returns true if no item failed, was left out or was not reached.
     pub(crate) fn is_clean(&self) -> bool {
         self.failed.is_empty() && self.skipped.is_empty() && self.left.is_empty()
-    }
-
-    /// Prints the first item's failure, if it was not printed.
-    fn say_first(&mut self) {
-        if std::mem::take(&mut self.holds_first)
-            && let Some(first) = &self.first
-        {
-            self.say("error", text(&self.failed[0]["item"]), &first.message);
-        }
     }
 
     /// Prints a line about an item, unless programs read the outcome.
@@ -165,7 +156,6 @@ impl Tally {
         {
             return Failure { detail: result, ..only };
         }
-        self.say_first();
         if !self.failed.is_empty() {
             let between = if message.is_empty() { "" } else { "; " };
             message += &format!("{between}{} of {items} failed", self.failed.len());

@@ -22,7 +22,7 @@ pub(crate) fn cat(options: Cat, context: &Context) -> Result<Report, Failure> {
         let why = "--json and objects cannot both go to standard output: `csd get` writes files";
         return Err(Failure::usage(why));
     }
-    let mut tally = Tally::new(context);
+    let mut tally = Tally::new(context).of(options.names.len());
     let tally = context.with_array(async move |array: &Array| {
         for name in &options.names {
             match one(array, name, options.raw).await {

@@ -22,7 +22,7 @@ use crate::tally::Tally;
 pub(crate) fn put_each(options: cli::Put, context: &Context) -> Result<Report, Failure> {
     let interrupt = Interrupt::watch()?;
     let bar = Bar::new(context, "put", None);
-    let mut tally = Tally::over(context, &bar);
+    let mut tally = Tally::over(context, &bar).of(options.words.len());
     let files = named(&options.words, &mut tally);
     bar.total().set(files.iter().map(|file| file.bytes).sum());
     let (asked, progress) = (Arc::clone(&interrupt.asked), bar.progress.clone());
