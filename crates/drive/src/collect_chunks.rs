@@ -43,6 +43,8 @@ impl Service for Collecting {
                 Ok(Collected::Nothing | Collected::Waits) => Step::Idle,
                 // Another pass may read what this one could not, and until then nothing is deleted.
                 Err(Status::UNRECOVERED_ERROR | Status::CAPACITY_EXCEEDED) => Step::Idle,
+                // The drive stops.
+                Err(Status::NAMESPACE_NOT_READY) => Step::Idle,
                 Err(status) => Step::Failed(format!("shared chunks cannot be deleted: {status}")),
             }
         })

@@ -73,6 +73,7 @@ impl Counting {
             Ok(bytes) => Step::Worked { bytes },
             // It is damaged, as its readers are told.
             Err(Status::UNRECOVERED_ERROR) => Step::Worked { bytes: 0 },
+            Err(_) if self.shared.segments.is_closing() => Step::Idle,
             Err(status) => Step::Failed(format!("a value cannot share chunks: {status}")),
         }
     }

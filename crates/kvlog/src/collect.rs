@@ -21,6 +21,7 @@ use crate::format::SHARDS;
 use crate::marks::Marks;
 use crate::parts::{list_bytes, pool_of};
 use crate::record::Content;
+use crate::service_changes::ServiceChange;
 use crate::shard::Shard;
 use crate::sharers::parts_of;
 use crate::sharing::Sharing;
@@ -197,6 +198,7 @@ async fn sweep(
             continue;
         }
         if let Some(at) = shard.find_certain(&(pool, key)).await? {
+            let _change = ServiceChange::begin(&shard.segments)?;
             change::delete_locked(shard, lock).await?;
             bytes += at.footprint();
         }

@@ -53,6 +53,7 @@ pub mod segment_head;
 mod segment_tail;
 pub mod segments;
 pub mod service;
+mod service_changes;
 pub mod shard;
 mod shards;
 mod sharers;
@@ -85,6 +86,7 @@ pub use reclaim::Cleaner;
 use recover::Found;
 use scrub::{Owner, Scrubber};
 use segments::Segments;
+use service_changes::ServiceChange;
 use shard::Shard;
 pub use shards::shard_of;
 use shards::{Shards, owner};
@@ -174,7 +176,7 @@ impl Kv {
         self.segments.close();
         // So that the task of the service ends.
         self.shards.low.notify_one();
-        while self.segments.is_cleaning() {
+        while self.segments.is_cleaning() || ServiceChange::is_any(&self.segments) {
             sleep(STOP_PAUSE).await;
         }
         // A shard whose segments cannot be sealed keeps no other from it.

@@ -84,6 +84,8 @@ pub struct Segments {
     pub pools: Vec<KvNamespace>,
     /// Lists of parts that are not current any more: replaced, deleted or moved.
     pub(crate) dropped_lists: AtomicU64,
+    /// Changes of services that are under way.
+    pub(crate) service_changes: AtomicU64,
     /// Epochs of a drive with a volatile cache.
     pub epochs: Option<Arc<Epochs>>,
     /// Number of damaged places that scrubs met, in every pass again.
@@ -131,6 +133,7 @@ impl Segments {
             namespaces: nsids.iter().map(|nsid| namespace(*nsid)).collect(),
             pools: nsids.iter().map(|nsid| namespace(pool_of(*nsid))).collect(),
             dropped_lists: AtomicU64::new(0),
+            service_changes: AtomicU64::new(0),
             epochs: None,
             scrub_damage: AtomicU64::new(0),
             checkpointing: Control::default(),

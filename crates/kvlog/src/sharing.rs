@@ -21,6 +21,7 @@ use csd_reactor::{Buffer, worked};
 use crate::marks::Marks;
 use crate::parts::pool_of;
 use crate::record::EntryKey;
+use crate::service_changes::ServiceChange;
 use crate::shard::{Append, Change, Location, Outcome, Refused, Shard};
 use crate::shards::shard_of;
 use crate::sum::checksum;
@@ -109,7 +110,8 @@ impl Kv {
             marks.add(&key);
         }
         let copy = Buffer::from_slice(&chunk);
-        let store = move |shard| async move {
+        let store = move |shard: Rc<Shard>| async move {
+            let _change = ServiceChange::begin(&shard.segments)?;
             change::store(&shard, entry, vec![copy], STORE_IF_ABSENT).await.map(drop)
         };
         match self.shards.on_owner(shard_of(&entry), store).await {
@@ -156,6 +158,7 @@ impl Kv {
         list: Vec<Buffer>,
     ) -> Result<(), Status> {
         let put = move |shard: Rc<Shard>| async move {
+            let _change = ServiceChange::begin(&shard.segments)?;
             let checksum = checksum(list.iter().map(|piece| &piece[..])).await;
             let outcome = Outcome::of(1);
             let Version { at: from, commit } = version;
