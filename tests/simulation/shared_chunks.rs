@@ -17,7 +17,7 @@ use csd_kvlog::parts::pool_of;
 use csd_nvme::kv::Key;
 use csd_reactor::{Class, random_u64, sleep, spawn};
 
-use crate::lives::{Lives, NSID, SMALL, find, store, together};
+use crate::lives::{Lives, NSID, SMALL, find, stop, store, together};
 use crate::seeds;
 
 pub const CHUNK_BYTES: usize = 4096;
@@ -266,4 +266,30 @@ fn the_power_fails_at_each_access_of_the_medium() {
     let ended = (1..).find(|accesses| cut_after(*accesses)).expect("the changes end");
     assert!(ended > 100, "{ended} accesses");
     println!("shared chunks: the power failed at each of {ended} accesses");
+}
+
+/// Stops a drive while its values come to share chunks, or are deleted.
+fn stop_meanwhile(seed: u64) {
+    let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 3).unwrap(), SMALL);
+    lives.count_chunks(OPTIONS);
+    let model = Model::default();
+    for _ in 0..3 {
+        let of_life = Rc::clone(&model);
+        let lived = lives.live(move |core| async move {
+            compare(&core, &of_life).await;
+            change(&core, &of_life, 60).await;
+            sleep(Duration::from_micros(draw(200_000))).await;
+            stop(&core).await;
+        });
+        lived.expect("it lives");
+        lives.cut(|| 0);
+        let damage =
+            lives.inspect(|media| async move { check(&media).await.expect("read").damage });
+        assert!(damage.is_empty(), "{damage:?}");
+    }
+}
+
+#[test]
+fn a_stop_meanwhile_leaves_a_sound_medium() {
+    seeds::each(seeds(), stop_meanwhile);
 }
