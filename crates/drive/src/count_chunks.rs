@@ -71,7 +71,7 @@ impl Counting {
         let chunk_bytes = dedup.options().chunk_bytes as usize;
         match share_chunks::share(&self.kv, shared, entry, chunk_bytes).await {
             Ok(bytes) => Step::Worked { bytes },
-            // It is damaged, as its readers are told.
+            // The value is damaged. Reading it fails with the same status.
             Err(Status::UNRECOVERED_ERROR) => Step::Worked { bytes: 0 },
             Err(_) if self.shared.segments.is_closing() => Step::Idle,
             Err(status) => Step::Failed(format!("a value cannot share chunks: {status}")),

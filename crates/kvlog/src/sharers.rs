@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_reactor::{worked, yield_now};
+use csd_reactor::yield_now;
 
 use crate::Kv;
 use crate::format::SHARDS;
@@ -71,10 +71,7 @@ pub(crate) async fn parts_of(shard: &Rc<Shard>, entry: EntryKey) -> Result<Optio
         };
         let record = PinnedRecord::new(shard.media.clone(), &shard.segments, entry, pinned);
         match record.read_list().await {
-            Ok((list, parts)) => {
-                worked(list.len() as u64);
-                return Ok(Some(parts));
-            }
+            Ok((_, parts)) => return Ok(Some(parts)),
             // Cleaning may have moved it, or a host replaced it.
             Err(_) if shard.find(&entry) != Some(at) => {}
             Err(status) => return Err(status),

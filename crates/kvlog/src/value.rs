@@ -134,7 +134,8 @@ impl Value {
         worked(buffer.len() as u64);
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.checksum() != Some(self.crc) {
-            return Err(self.wrong_checksum());
+            let bytes = self.bytes().into();
+            return Err(self.record.damaged(bytes, "the value's checksum does not hold"));
         }
         Ok(Some(buffer))
     }
@@ -154,9 +155,5 @@ impl Value {
             return gathered.read(at..at + length, room).await;
         }
         self.record.read_at(at, bytes, room).await
-    }
-
-    fn wrong_checksum(&self) -> Status {
-        self.record.damaged(self.bytes().into(), "the value's checksum does not hold")
     }
 }
