@@ -90,6 +90,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
 	cargo fmt --manifest-path clients/python/Cargo.toml --check
+	cargo fmt --manifest-path bench/rocksdb/Cargo.toml --check
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore

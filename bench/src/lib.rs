@@ -10,7 +10,7 @@
 //! - [`frame`]: alternating pairs of runs, progress and interruption
 //! - [`report`]: quartiles, verdicts and tables; [`record`]: results as JSON lines
 //! - [`serve`]: the servers as processes; [`floor`], [`long_floor`]: the servers that bound a
-//!   drive; [`cpus`]: pinning
+//!   drive; [`cpus`]: pinning; [`service`]: services of a drive
 //! - [`wire`]: blocking commands; [`client`]: a client that keeps a queue full
 //! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
 //! - [`load`]: a load through the client library; [`kv`]: the measurement of values
@@ -36,6 +36,7 @@ pub mod random;
 pub mod record;
 pub mod report;
 pub mod serve;
+pub mod service;
 pub mod timing;
 pub mod verify;
 pub mod wire;

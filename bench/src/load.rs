@@ -37,6 +37,8 @@ pub enum Operation {
     PutEach(Arc<Vec<Vec<u8>>>),
     /// Retrieves a value, which has this length if one is given.
     Get(Option<u64>),
+    /// Stores this value and retrieves one as long, in turns.
+    PutAndGet(Arc<Vec<u8>>),
     /// Deletes a value.
     Delete,
 }
@@ -270,38 +272,44 @@ impl Turn {
         }
     }
 
-    /// Executes one operation. A value longer than the namespace takes is stored in pieces.
+    /// Executes one operation.
     async fn one(&self, session: &Session, index: usize) -> Result<(), Error> {
         let key = &self.keys[index];
-        let in_pieces = |bytes: u64| bytes > u64::from(session.value_bytes_max());
         match &self.operation {
-            Operation::Put(value) if in_pieces(value.len() as u64) => {
-                session.put_object(key, &mut &value[..], 0, &|_| {}).await.map_err(failed)?;
-            }
-            Operation::Put(value) => session.put(key, value, 0).await.map_err(failed)?,
-            Operation::PutEach(values) => {
-                session.put(key, &values[index], 0).await.map_err(failed)?;
-            }
-            Operation::Get(wanted) => {
-                let found = match wanted {
-                    Some(bytes) if in_pieces(*bytes) => {
-                        let object = session.get_object(key).await.map_err(failed)?;
-                        object.map(|object| object.len())
-                    }
-                    _ => session.get(key).await.map_err(failed)?.map(|value| value.len()),
-                };
-                let right = found.is_some_and(|found| wanted.is_none_or(|b| b == found as u64));
-                if !right {
-                    let key = key.as_bytes().escape_ascii();
-                    let drive = session.address();
-                    let why = format!("{drive}: the value of key \"{key}\" is not the one stored");
-                    return Err(Error::Server(why));
-                }
-            }
-            Operation::Delete => drop(session.delete_object(key).await.map_err(failed)?),
+            Operation::Put(value) => put(session, key, value).await,
+            Operation::PutEach(values) => put(session, key, &values[index]).await,
+            Operation::Get(wanted) => get(session, key, *wanted).await,
+            Operation::PutAndGet(value) => match index.is_multiple_of(2) {
+                true => put(session, key, value).await,
+                false => get(session, key, Some(value.len() as u64)).await,
+            },
+            Operation::Delete => session.delete_object(key).await.map(drop).map_err(failed),
         }
-        Ok(())
     }
+}
+
+/// Stores a value, in pieces if it is longer than the namespace takes.
+async fn put(session: &Session, key: &Key, value: &[u8]) -> Result<(), Error> {
+    if value.len() as u64 > u64::from(session.value_bytes_max()) {
+        let stored = session.put_object(key, &mut &*value, 0, &|_| {}).await;
+        return stored.map(drop).map_err(failed);
+    }
+    session.put(key, value, 0).await.map_err(failed)
+}
+
+/// Retrieves a value, which has `wanted` bytes if a length is given, likewise.
+async fn get(session: &Session, key: &Key, wanted: Option<u64>) -> Result<(), Error> {
+    let found = match wanted {
+        Some(bytes) if bytes > u64::from(session.value_bytes_max()) => {
+            session.get_object(key).await.map_err(failed)?.map(|object| object.len())
+        }
+        _ => session.get(key).await.map_err(failed)?.map(|value| value.len()),
+    };
+    if found.is_some_and(|found| wanted.is_none_or(|bytes| bytes == found as u64)) {
+        return Ok(());
+    }
+    let (key, drive) = (key.as_bytes().escape_ascii(), session.address());
+    Err(Error::Server(format!("{drive}: the value of key \"{key}\" is not the one stored")))
 }
 
 /// Returns an empty histogram of latencies, with three digits.

@@ -9,9 +9,11 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use csd_drive::kv_store::KvStore;
 use csd_drive::throttle::{Cost, Model};
 use csd_drive::{MediaKind, Resources, dedup};
 use csd_kernels::encode::PROGRAM_ID;
@@ -61,6 +63,9 @@ pub struct Options {
     /// Count chunks of this many bytes that were there before [default: not at all]
     #[arg(long)]
     pub dedup: Option<u32>,
+    /// Let the drive's medium use the page cache.
+    #[arg(long)]
+    pub buffered: bool,
     /// Let values share these chunks.
     #[arg(long, requires = "dedup")]
     pub dedup_share: bool,
@@ -92,6 +97,7 @@ impl Default for Options {
             size_bytes: SIZE_BYTES,
             cores: 1,
             unpinned: false,
+            buffered: false,
             dedup: None,
             dedup_share: false,
             policy: Policy::default(),
@@ -109,7 +115,8 @@ impl Options {
         self.cpu.or(allowed.first().copied()).filter(|_| allowed.len() > 1 && !self.unpinned)
     }
 
-    fn arguments(&self) -> Vec<OsString> {
+    /// Returns the words that give a server these options.
+    pub fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["--backend".into(), (&self.backend).into()];
         arguments.extend(["--spin-us".into(), self.spin_us.to_string().into()]);
         arguments.extend(["--size-bytes".into(), self.size_bytes.to_string().into()]);
@@ -117,6 +124,9 @@ impl Options {
         arguments.extend(["--parent".into(), std::process::id().to_string().into()]);
         if self.unpinned {
             arguments.push("--unpinned".into());
+        }
+        if self.buffered {
+            arguments.push("--buffered".into());
         }
         if let Some(bytes) = self.dedup {
             arguments.extend(["--dedup".into(), bytes.to_string().into()]);
@@ -161,10 +171,20 @@ impl Server {
             Side::Floor => "floor",
             Side::LongFloor => "long-floor",
         };
+        let words = launch.0.iter().copied().chain([name]).map(OsString::from);
+        Self::launch(name, words.chain(options.arguments()))
+    }
+
+    /// Starts this program with these words as a server that is called `name` in errors, and waits
+    /// until it listens.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn launch(name: &str, words: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let cannot = || Error::system(format!("cannot start the {name} as a process"));
         let program = std::env::current_exe().map_err(cannot())?;
         let mut command = Command::new(program);
-        command.args(launch.0).arg(name).args(options.arguments());
+        command.args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         // An interrupt at the terminal reaches this process alone, which then ends its servers.
         command.process_group(0);
@@ -206,6 +226,11 @@ impl Server {
             0 => Err(Error::Server(format!("the server has no thread {suffix}"))),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Returns the CPU time used so far, in microseconds (resolution: a clock tick, 10 ms).
@@ -266,20 +291,38 @@ impl Drop for Server {
 /// # Errors
 /// If the side cannot be served.
 pub fn serve(side: Side, options: &Options) -> Result<(), Error> {
+    prepare(options)?;
+    match side {
+        Side::Floor => floor::serve(announce),
+        Side::LongFloor => long_floor::serve(options.cores, announce),
+        Side::Drive => drive(options, None),
+    }
+}
+
+/// Serves a drive whose values `store` keeps, likewise. The store's threads inherit the CPU.
+///
+/// # Errors
+/// If the store cannot be opened, or the drive cannot be served.
+pub fn serve_store(
+    options: &Options,
+    store: impl FnOnce() -> Result<Arc<dyn KvStore>, Error>,
+) -> Result<(), Error> {
+    prepare(options)?;
+    drive(options, Some(store()?))
+}
+
+/// Binds the process to its parent and to its CPU.
+fn prepare(options: &Options) -> Result<(), Error> {
     if let Some(parent) = options.parent {
         end_with_parent(parent).map_err(|_ended| Error::Interrupted)?;
     }
     if let Some(cpu) = options.cpu {
         cpus::pin(None, &[cpu]).map_err(Error::system(format!("cannot run on CPU {cpu}")))?;
     }
-    match side {
-        Side::Floor => floor::serve(announce),
-        Side::LongFloor => long_floor::serve(options.cores, announce),
-        Side::Drive => drive(options),
-    }
+    Ok(())
 }
 
-fn drive(options: &Options) -> Result<(), Error> {
+fn drive(options: &Options, kv_store: Option<Arc<dyn KvStore>>) -> Result<(), Error> {
     let media = match &options.media {
         Some(path) => MediaKind::File(path.clone()),
         None => MediaKind::Memory,
@@ -290,12 +333,12 @@ fn drive(options: &Options) -> Result<(), Error> {
         memory_bytes: DEDUP_MEMORY_BYTES,
         share: options.dedup_share,
     });
-    let resources = Resources { dedup, policy: options.policy, ..Resources::default() };
+    let resources = Resources { dedup, policy: options.policy, kv_store, ..Resources::default() };
     let config = csd_drive::Config {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
         nqn: NQN.into(),
         media,
-        direct: Direct::Auto,
+        direct: if options.buffered { Direct::Off } else { Direct::Auto },
         size_bytes: options.size_bytes,
         cores: options.cores,
         backend: options.backend.parse().map_err(|why| wrong(&why))?,

@@ -31,6 +31,7 @@ use crate::dedup::Dedup;
 use crate::describe;
 use crate::error::Error;
 use crate::folders;
+use crate::kv_store::KvStore;
 use crate::limits::MDTS;
 use crate::log::Log;
 use crate::metrics::{CoreMetrics, Metrics};
@@ -116,6 +117,8 @@ pub struct Shared {
     pub dedup: Option<Dedup>,
     /// Choice of the core on which they are counted.
     pub core_choice: Arc<CoreChoice>,
+    /// Store that takes the log's place for the users' kv namespace.
+    pub kv_store: Option<Arc<dyn KvStore>>,
     /// Namespaces that hosts see.
     expose: Expose,
     /// Log of events.
@@ -245,6 +248,7 @@ pub async fn open(
         metrics: Metrics::new(cores),
         services: Services::default(),
         dedup: resources.dedup.map(Dedup::new),
+        kv_store: resources.kv_store.clone(),
         expose: resources.expose,
         log: Log::default(),
         syncer,

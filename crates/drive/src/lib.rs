@@ -36,6 +36,7 @@ pub mod drive;
 pub mod error;
 mod folders;
 pub mod health;
+pub mod kv_store;
 pub mod life;
 pub mod limits;
 pub mod log;

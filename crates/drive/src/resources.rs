@@ -13,6 +13,7 @@ use csd_sched::Policy;
 use crate::compute::Admission;
 use crate::dedup;
 use crate::error::Error;
+use crate::kv_store::KvStore;
 use crate::limits::{MDTS, MDTS_MIN};
 use crate::peers;
 use crate::tunnel;
@@ -73,6 +74,8 @@ pub struct Resources {
     pub policy: Policy,
     /// True if programs and memory range sets belong to all hosts, not to the one that made them.
     pub shared_compute: bool,
+    /// Store that takes the log's place for the users' kv namespace, for comparisons.
+    pub kv_store: Option<Arc<dyn KvStore>>,
 }
 
 impl Default for Resources {
@@ -92,6 +95,7 @@ impl Default for Resources {
             dedup: None,
             policy: Policy::default(),
             shared_compute: false,
+            kv_store: None,
         }
     }
 }

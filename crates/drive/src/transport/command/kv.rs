@@ -10,12 +10,13 @@ use std::time::Duration;
 use csd_kvlog::{Progress, Value};
 use csd_nvme::kv::{Command, Key};
 use csd_nvme::status::Status;
-use csd_nvme::vendor::NSID_OBJECTS;
+use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
 use csd_reactor::{now, timeout};
 
 use super::super::data_pdu::DataPdu;
 use super::super::link::{HEADROOM, TAILROOM};
 use super::super::request::{Done, Payload, Request};
+use super::kv_of_store;
 use crate::drive::Core;
 use crate::folders;
 use crate::limits::PIECE_BYTES_MAX;
@@ -30,7 +31,11 @@ const PIN_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
     let nsid = u16::try_from(request.sqe.nsid()).expect("2 or 3");
     let core = request.core.clone();
-    match Command::parse(&request.sqe)? {
+    let command = Command::parse(&request.sqe)?;
+    if let Some(store) = core.shared.kv_store.as_ref().filter(|_| request.sqe.nsid() == NSID_KV) {
+        return kv_of_store::run(request, &**store, command).await;
+    }
+    match command {
         Command::Flush => core.kv.flush().await.map(|()| Done::Result(0)),
         Command::Store { key, size, options } => {
             if size > core.value_bytes_max {

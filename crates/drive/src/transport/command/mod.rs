@@ -11,6 +11,7 @@ mod connect;
 mod fabrics;
 pub(super) mod fast_path;
 mod kv;
+mod kv_of_store;
 mod memory;
 mod tunnel;
 mod view;

@@ -1,0 +1,154 @@
+//! [`Side`]: what is compared, and [`Running`], a side that was started on new media.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_bench::Error;
+use csd_bench::frame::Stop;
+use csd_bench::load::{Loader, Operation, Ran};
+use csd_bench::program;
+use csd_bench::serve::{Options, SIZE_BYTES, Server};
+use csd_nvme::kv::Key;
+
+use crate::store::Store;
+use crate::usage::{Usage, folder_bytes};
+use crate::{Arguments, embedded};
+
+/// Time without CPU time of a server after which its work in the background is done.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// A side of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Name in tables and records.
+    pub name: &'static str,
+    /// Whether values lie in blob files; `None` for the drive.
+    pub blobs: Option<bool>,
+    /// True if it serves.
+    pub served: bool,
+}
+
+/// The sides, the drive first.
+pub const SIDES: [Side; 5] = [
+    Side { name: "drive", blobs: None, served: true },
+    Side { name: "RocksDB, served", blobs: Some(false), served: true },
+    Side { name: "RocksDB with blobs, served", blobs: Some(true), served: true },
+    Side { name: "RocksDB, embedded", blobs: Some(false), served: false },
+    Side { name: "RocksDB with blobs, embedded", blobs: Some(true), served: false },
+];
+
+enum Kind {
+    Served { loader: Loader, server: Server },
+    Embedded(Store),
+}
+
+/// A side that runs; dropping it ends it and deletes its media.
+pub struct Running {
+    // Ended before the media are deleted.
+    kind: Option<Kind>,
+    process: u32,
+    media: PathBuf,
+    is_drive: bool,
+}
+
+impl Running {
+    /// Starts a side with new media for `bytes` bytes of values in the arguments' folder.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(side: Side, arguments: &Arguments, bytes: u64) -> Result<Self, Error> {
+        let media = arguments.dir.join(if side.blobs.is_none() { "drive" } else { "rocksdb" });
+        let (mut process, is_drive) = (std::process::id(), side.blobs.is_none());
+        let kind = match side {
+            Side { blobs: Some(blobs), served: false, .. } => {
+                Kind::Embedded(Store::create(&media, &arguments.options(blobs))?)
+            }
+            Side { blobs, .. } => {
+                let server = match blobs {
+                    None => program::drive(&Options {
+                        media: Some(media.clone()),
+                        // Room for all that is written, so that nothing is cleaned.
+                        size_bytes: (SIZE_BYTES + 5 * bytes).next_multiple_of(1 << 20),
+                        ..arguments.common.drive.clone()
+                    })?,
+                    Some(blobs) => serve(arguments, blobs, &media)?,
+                };
+                process = server.id();
+                let loader = Loader::started(&server, 1, &Stop::default())?;
+                Kind::Served { loader, server }
+            }
+        };
+        Ok(Self { kind: Some(kind), process, media, is_drive })
+    }
+
+    /// Executes the operation on each key, with `depth` in flight.
+    ///
+    /// # Errors
+    /// The first error of an operation.
+    pub fn run(
+        &self,
+        operation: &Operation,
+        keys: &Arc<Vec<Key>>,
+        depth: u16,
+    ) -> Result<Ran, Error> {
+        match self.kind.as_ref().expect("it runs") {
+            Kind::Served { loader, .. } => loader.run(operation, keys, keys.len(), depth),
+            Kind::Embedded(store) => embedded::run(store, operation, keys, depth),
+        }
+    }
+
+    /// Waits until a server has done its work in the background.
+    ///
+    /// # Errors
+    /// If the kernel keeps no statistics.
+    pub fn settle(&self) -> Result<(), Error> {
+        match self.kind.as_ref().expect("it runs") {
+            Kind::Served { server, .. } => server.until_quiet(QUIET).map(drop),
+            Kind::Embedded(store) => store.settle(),
+        }
+    }
+
+    /// Reads the counters of the side's process and disk.
+    ///
+    /// # Errors
+    /// If the kernel has none.
+    pub fn usage(&self) -> Result<Usage, Error> {
+        Usage::read(self.process, self.media.parent().unwrap_or(Path::new(".")))
+    }
+
+    /// Returns the bytes that the values take: on RocksDB's disk, or NUSE of the drive, which
+    /// counts nothing that cleaning gives back.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn space_bytes(&self) -> Result<u64, Error> {
+        match self.kind.as_ref().expect("it runs") {
+            Kind::Served { server, .. } if self.is_drive => {
+                Ok(Loader::started(server, 1, &Stop::default())?.info().used_bytes)
+            }
+            _ => folder_bytes(&self.media),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kind = None;
+        // The next one that starts says if it is still there.
+        let _gone = match self.is_drive {
+            true => std::fs::remove_file(&self.media),
+            false => std::fs::remove_dir_all(&self.media),
+        };
+    }
+}
+
+/// Starts a process of this program that serves a database.
+fn serve(arguments: &Arguments, blobs: bool, media: &Path) -> Result<Server, Error> {
+    let mut words = vec!["--serve-rocksdb".into(), arguments.options(blobs).into()];
+    words.extend(["--dir".into(), media.into()]);
+    words.extend(["--store-threads".into(), arguments.store_threads.to_string().into()]);
+    let options = Options { spin_us: arguments.store_spin_us, ..arguments.common.drive.clone() };
+    words.extend(options.arguments());
+    Server::launch("server of RocksDB", words)
+}

@@ -1,0 +1,263 @@
+//! Measures puts and gets next to the services of a drive: median and 99th percentile of the
+//! latency while a service works, over those while it does not.
+//!
+//! Scrub and checkpoints are paused and resumed on one drive, in a random order in each round. The
+//! drive that counts chunks and the one that is 80 % full, so that it cleans, are compared with
+//! this one, which counts nothing and has room for everything that is written. The media are in
+//! files; client and drive share all CPUs, and with one operation in flight they work in turns, so
+//! that one CPU is free.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use csd_bench::frame::Stop;
+use csd_bench::load::{Loader, Operation};
+use csd_bench::program::{self, Common};
+use csd_bench::record::{self, Record};
+use csd_bench::report::quartiles;
+use csd_bench::serve::{Options, Server};
+use csd_bench::{Error, random, service};
+use csd_nvme::kv::Key;
+use csd_nvme::vendor::services::Setting;
+use serde_json::json;
+
+/// Measures puts and gets next to the services of a drive
+#[derive(Parser)]
+struct Arguments {
+    /// Number of rounds
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Operations in flight
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
+    depth: Vec<u16>,
+    /// Operations of a window
+    #[arg(long, default_value_t = 4000)]
+    operations: usize,
+    /// Length of a value, bytes
+    #[arg(long, default_value_t = 16 << 10)]
+    value: usize,
+    /// Length of a chunk that is counted, bytes
+    #[arg(long, default_value_t = 128)]
+    chunk: u32,
+    /// Folder for the media; it must not exist
+    #[arg(long)]
+    dir: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Part of the drive that is full while it is cleaned.
+const FULL: f64 = 0.8;
+/// Values that show how many bytes one takes.
+const SAMPLE: u32 = 64;
+/// Comparisons of a run.
+const CASES: usize = 5;
+/// Time without CPU time of a drive after which it has counted everything.
+const QUIET: Duration = Duration::from_millis(60);
+
+/// A drive on a new medium.
+struct Started {
+    loader: Loader,
+    drive: Server,
+}
+
+/// A drive with its values.
+struct Loaded {
+    loader: Loader,
+    keys: Arc<Vec<Key>>,
+    drive: Server,
+}
+
+/// A comparison: the drives with and without the work of a service.
+struct Case<'a> {
+    name: &'static str,
+    on: &'a Loaded,
+    off: &'a Loaded,
+    service: &'static str,
+    /// True if one drive has its service paused and resumed.
+    switched: bool,
+    /// True if gets are measured, too.
+    both: bool,
+}
+
+/// Ratio of a median and of a 99th percentile, and these with the service at work, us.
+type Window = [f64; 4];
+
+fn main() -> Result<(), Error> {
+    let arguments = Arguments::parse();
+    if arguments.common.served()? {
+        return Ok(());
+    }
+    let dir = &arguments.dir;
+    println!("{}, {} rounds", record::machine(), arguments.rounds);
+    std::fs::create_dir(dir).map_err(failed(dir))?;
+    let measured = measure(&arguments);
+    std::fs::remove_dir_all(dir).map_err(failed(dir))?;
+    measured
+}
+
+fn measure(arguments: &Arguments) -> Result<(), Error> {
+    let mut record = arguments.common.record.open()?;
+    let size = arguments.common.drive.size_bytes;
+    let full = start(arguments, "full", size, None)?;
+    let count = full.count(arguments)?;
+    let full = full.fill(arguments, count)?;
+    // Every put of every window, and as much again for those before them.
+    let puts = 2 * (CASES * arguments.rounds * arguments.depth.len() * 2 * arguments.operations);
+    let room = size + 2 * ((puts + count as usize) * (arguments.value + 4096)) as u64;
+    let plain = start(arguments, "plain", room, None)?.fill(arguments, count)?;
+    let counts = start(arguments, "counts", room, Some(arguments.chunk))?.fill(arguments, count)?;
+    counts.drive.until_quiet(QUIET)?;
+    let mut compare = |name, on, service, switched, both| {
+        let case = Case { name, on, off: &plain, service, switched, both };
+        compare(arguments, &case, &mut record)
+    };
+    // Gets give it nothing to count.
+    compare("dedup", &counts, "dedup", false, false)?;
+    compare("checkpoint", &plain, "checkpoint", true, false)?;
+    compare("scrub", &plain, "scrub", true, true)?;
+    service::set(&plain.drive, "scrub", Setting::Rate(None))?;
+    compare("scrub without a limit", &plain, "scrub", true, true)?;
+    // Until cleaning is steady everything is overwritten once.
+    let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
+    full.loader.run(&put, &full.keys, full.keys.len(), 16)?;
+    compare("clean at 80 % full", &full, "clean", false, true)
+}
+
+/// Starts a drive on a new medium.
+fn start(
+    arguments: &Arguments,
+    name: &str,
+    size_bytes: u64,
+    dedup: Option<u32>,
+) -> Result<Started, Error> {
+    let drive = program::drive(&Options {
+        media: Some(arguments.dir.join(name)),
+        size_bytes: size_bytes.next_multiple_of(1 << 20),
+        dedup,
+        unpinned: true,
+        spin_us: 0,
+        ..arguments.common.drive.clone()
+    })?;
+    let loader = Loader::sharing(&drive, 1, &Stop::default())?;
+    Ok(Started { loader, drive })
+}
+
+impl Started {
+    /// Returns the number of values of which the drive is as full as it is to be.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn count(&self, arguments: &Arguments) -> Result<u32, Error> {
+        let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
+        self.loader.run(&put, &Arc::new(self.loader.keys(SAMPLE)), SAMPLE as usize, 16)?;
+        let info = Loader::sharing(&self.drive, 1, &Stop::default())?.info().clone();
+        let of_value = info.used_bytes as f64 / f64::from(SAMPLE);
+        Ok((FULL * info.bytes as f64 / of_value) as u32)
+    }
+
+    /// Stores so many values.
+    fn fill(self, arguments: &Arguments, count: u32) -> Result<Loaded, Error> {
+        let Self { loader, drive } = self;
+        let mut keys = loader.keys(count);
+        random::shuffle(&mut keys);
+        let keys = Arc::new(keys);
+        let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
+        loader.run(&put, &keys, keys.len(), 16)?;
+        Ok(Loaded { loader, keys, drive })
+    }
+}
+
+/// Compares puts and gets at each number in flight.
+fn compare(arguments: &Arguments, case: &Case<'_>, record: &mut Record) -> Result<(), Error> {
+    let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
+    let get = Operation::Get(Some(arguments.value as u64));
+    for (what, operation) in
+        [("put", put), ("get", get)].into_iter().take(1 + usize::from(case.both))
+    {
+        for depth in &arguments.depth {
+            let mut windows: Vec<Window> = Vec::new();
+            let steps = steps(case)?;
+            for _ in 0..arguments.rounds {
+                let mut sides = [true, false];
+                random::shuffle(&mut sides);
+                let mut found = [[0.0; 2]; 2];
+                for on in sides {
+                    found[usize::from(on)] = window(arguments, case, on, &operation, *depth)?;
+                }
+                let [off, on] = found;
+                windows.push([on[0] / off[0], on[1] / off[1], on[0], on[1]]);
+            }
+            let steps = self::steps(case)? - steps;
+            report(case.name, (what, *depth), steps, &windows, record)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the steps that the case's service has done.
+fn steps(case: &Case<'_>) -> Result<u64, Error> {
+    let services = service::all(&case.on.drive)?;
+    let entry = services.entries.iter().find(|entry| entry.name_text() == case.service);
+    Ok(entry.map_or(0, |entry| entry.steps()))
+}
+
+/// Executes the operation for a window, and returns median and 99th percentile in us. Afterwards
+/// the service is paused, so that the next window without it has none of its work.
+#[allow(clippy::cast_precision_loss)] // times of a report
+fn window(
+    arguments: &Arguments,
+    case: &Case<'_>,
+    on: bool,
+    operation: &Operation,
+    depth: u16,
+) -> Result<[f64; 2], Error> {
+    let side = if on { case.on } else { case.off };
+    if case.switched {
+        let setting = if on { Setting::Resume } else { Setting::Pause };
+        service::set(&side.drive, case.service, setting)?;
+    }
+    // Other keys in each window.
+    let mut keys = side.keys.to_vec();
+    random::shuffle(&mut keys);
+    let keys = Arc::new(keys);
+    side.loader.run(operation, &keys, arguments.operations / 10, depth)?;
+    let ran = side.loader.run(operation, &keys, arguments.operations, depth)?;
+    if case.switched {
+        service::set(&side.drive, case.service, Setting::Pause)?;
+    }
+    let us = |quantile| ran.latencies.value_at_quantile(quantile) as f64 / 1e3;
+    Ok([us(0.5), us(0.99)])
+}
+
+/// Prints and records quartiles of the ratios.
+fn report(
+    name: &str,
+    (what, depth): (&str, u16),
+    steps: u64,
+    windows: &[Window],
+    record: &mut Record,
+) -> Result<(), Error> {
+    let of = |column: usize| quartiles(windows.iter().map(|window| window[column]).collect());
+    let [p50, p99, p50_us, p99_us] = [of(0)?, of(1)?, of(2)?, of(3)?];
+    println!(
+        "{name:22} {what} {depth:3} in flight: p50 {:6.0} us, ratio {:.2} ({:.2}-{:.2}); p99 \
+         {:6.0} us, ratio {:.2} ({:.2}-{:.2}); {steps} steps",
+        p50_us[1], p50[1], p50[0], p50[2], p99_us[1], p99[1], p99[0], p99[2]
+    );
+    record.append(json!({
+        "bench": "services",
+        "service": name,
+        "operation": what,
+        "depth": depth,
+        "p50_us": p50_us[1],
+        "p50_over_without": p50,
+        "p99_us": p99_us[1],
+        "p99_over_without": p99,
+        "steps": steps,
+    }))
+}
+
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
+    Error::system(path.display().to_string())
+}
