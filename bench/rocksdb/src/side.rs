@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_millis(500);
 pub struct Side {
     /// Name in tables and records.
     pub name: &'static str,
-    /// Whether values lie in blob files; `None` for the drive.
+    /// True if values lie in blob files; `None` for the drive.
     pub blobs: Option<bool>,
     /// True if it serves.
     pub served: bool,
@@ -39,7 +39,7 @@ pub const SIDES: [Side; 5] = [
 ];
 
 enum Kind {
-    Served { loader: Loader, server: Server },
+    Served { loader: Box<Loader>, server: Server },
     Embedded(Store),
 }
 
@@ -76,7 +76,7 @@ impl Running {
                 };
                 process = server.id();
                 let loader = Loader::started(&server, 1, &Stop::default())?;
-                Kind::Served { loader, server }
+                Kind::Served { loader: Box::new(loader), server }
             }
         };
         Ok(Self { kind: Some(kind), process, media, is_drive })

@@ -10,7 +10,7 @@ const TICK_US: u64 = 10_000;
 /// Bytes of a sector in the counters of a block device.
 const SECTOR_BYTES: u64 = 512;
 
-/// What a process has used since it started, and what the disk has written.
+/// CPU time and writes of a process since it started, and writes of the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     /// CPU time, us (resolution: 10 ms).

@@ -146,7 +146,7 @@ fn start(
 }
 
 impl Started {
-    /// Returns the number of values of which the drive is as full as it is to be.
+    /// Returns the number of values that fill the drive to [`FULL`].
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn count(&self, arguments: &Arguments) -> Result<u32, Error> {
         let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));

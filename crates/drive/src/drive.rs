@@ -236,11 +236,7 @@ pub async fn open(
         settings: Arc::new(settings),
         library: Arc::new(library(resources)),
         range_sets: Arc::new(RangeSets::new(resources.shared_compute)),
-        // Copies cannot name a namespace that hosts do not see.
-        memory: Arc::new(LocalMemory::new(match resources.expose {
-            Expose::All => resources.memory_bytes,
-            _ => 0,
-        })),
+        memory: Arc::new(memory(resources)),
         executions: Arc::default(),
         limits: resources.limits,
         write_gate: Arc::new(WriteGate::new(cores)),
@@ -260,6 +256,11 @@ pub async fn open(
 /// Returns counters for each core.
 fn counters() -> Vec<Arc<CoreCounters>> {
     (0..core_count()).map(|_| Arc::default()).collect()
+}
+
+/// Returns the memory namespace. Copies cannot name a namespace that hosts do not see.
+fn memory(resources: &Resources) -> LocalMemory {
+    LocalMemory::new(if resources.expose == Expose::All { resources.memory_bytes } else { 0 })
 }
 
 /// Returns an empty library of programs.
