@@ -233,6 +233,7 @@ fn resources(options: &Serve, shares: Option<&GroupShares>) -> Result<Resources,
         tunnel: options.tunnel.options().map_err(Failure::usage)?,
         peers: options.peers.as_deref().map(crate::peers::directory).transpose()?,
         shared_compute: programs.shared_compute,
+        kv_store: None,
     })
 }
 
