@@ -71,11 +71,19 @@ if start_hadoop; then
     if grep -v "$network.1" <<<"$ports"; then exit 1; fi
     "$python" "$recipes/hadoop/words.py" make text 1 2 10000
     expect 0 put.log hadoop fs -put "$work/text" /in
-    expect 0 wordcount.log hadoop wordcount -Dmapreduce.job.reduces=2 /in /out
+    expect 0 wordcount.log inside "$CSD" meter -o job.json -- \
+        "$recipes/hadoop/run" wordcount -Dmapreduce.job.reduces=2 /in /out
+    # Both drives have every block, so each map is next to its own.
+    "$python" - <<'PYTHON'
+import json
+tasks = json.load(open("job.json"))["result"]["tasks"]
+assert (tasks["jobs"], tasks["maps"], tasks["reduces"]) == (1, 2, 2), tasks
+assert (tasks["maps_data_local"], tasks["maps_rack_local"], tasks["maps_other"]) == (2, 0, 0), tasks
+PYTHON
     hadoop fs -cat '/out/part*' 2>/dev/null | "$python" "$recipes/hadoop/words.py" check text
     expect 255 exists.log hadoop wordcount /in /out
     grep -q 'already exists' exists.log
-    done_with "Hadoop: WordCount has Python's counts"
+    done_with "Hadoop: WordCount has Python's counts, and its tasks were counted"
     expect 0 teragen.log hadoop teragen -Dmapreduce.job.maps=2 100000 /rows
     before=$(sum_of_rows /rows)
     hadoop terasort -Dmapreduce.job.reduces=2 -Dmapreduce.terasort.output.replication=2 /rows /sorted \
