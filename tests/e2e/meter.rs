@@ -103,8 +103,9 @@ fn tasks_are_those_of_the_frameworks_counters() {
         record(&array, "job.json")["tasks"].clone()
     };
     assert_eq!(meter(0, "true", &[]), Value::Null);
-    let job = "printf 'Counters: 2\\n\\tJob Counters \\n\\t\\tLaunched map tasks=3\\n\\t\\tData-local \
-               map tasks=2\\n\\t\\tOther local map tasks=1\\n' >> \"$CSD_TASKS\"";
+    let counters = "\\tJob Counters \\n\\t\\tLaunched map tasks=3\\n\\t\\tData-local map tasks=2\\n\
+                    \\t\\tOther local map tasks=1\\n";
+    let job = &format!("printf 'Counters: 3\\n{counters}' >> \"$CSD_TASKS\"");
     let said = "3 maps (2 data-local, 0 rack-local, 1 other), 0 reduces";
     let expected = serde_json::json!({
         "framework": "hadoop", "jobs": 1, "maps": 3, "reduces": 0,

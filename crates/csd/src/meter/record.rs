@@ -15,7 +15,7 @@ pub(super) struct Ran<'a> {
     pub(super) words: &'a [String],
     pub(super) ended: Ended,
     pub(super) seconds: f64,
-    /// Tasks, if a framework told them.
+    /// Tasks, if a framework has counted them.
     pub(super) tasks: Option<&'a Tasks>,
 }
 

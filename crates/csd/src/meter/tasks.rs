@@ -1,4 +1,4 @@
-//! [`TaskLog`]: a file into which a command copies the words of a framework whose jobs it starts, and
+//! [`TaskLog`]: a file into which a command copies the words of a framework whose jobs it starts.
 //! [`Tasks`]: the counts of tasks that are in them.
 
 use std::fs::{self, OpenOptions};
@@ -85,7 +85,7 @@ impl Drop for TaskLog {
 mod tests {
     use super::*;
 
-    /// What clients of Hadoop 3.4.2 have said on two drives: of a job that was done, and of one that
+    /// Output of clients of Hadoop 3.4.2, with two drives: of a job that was done, and of one that
     /// failed because a block had no replica left.
     const COMPLETED: &str = include_str!("saved/hadoop-completed.txt");
     const FAILED: &str = include_str!("saved/hadoop-failed.txt");
