@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: os os-image os-long cluster shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm places sim soak crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: os os-image os-long cluster cluster-long shared help demo test check test-rust test-python test-documents test-csdstore wheel wheel-guide llm browser oracle oracle-speed arm places sim soak crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -94,7 +94,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/files bench/planner bench/policies bench/os bench/protected bench/python bench/rebuild bench/scrub bench/search bench/tunnel rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo recipes tests/cluster tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/files bench/planner bench/policies bench/os bench/protected bench/python bench/rebuild bench/scrub bench/search bench/tunnel rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:
@@ -130,9 +130,17 @@ os-long:         ## the same on the image of `make os-image`: also a compiler, J
 	cargo test --locked --workspace --no-run -q
 	tests/os.sh full
 
-cluster:         ## Open MPI and Hadoop on this machine and two drives, with a drive killed; skipped visibly
+cluster: $(TEST_READY)  ## Open MPI and Hadoop on this machine and two drives, with a drive killed; skipped visibly
 	cargo test --locked --workspace --no-run -q
 	tests/cluster/run.sh $(CSD_TESTED) $(BIN)/python
+
+# Parts of tests/cluster/long.sh, such as CLUSTER='sort lost_block'; all without it.
+CLUSTER ?=
+cluster-long: $(TEST_READY)  ## the same, long form: more jobs, Spark (345 MB), bad inputs, faults
+	cargo test --locked --workspace --no-run -q
+	$(BIN)/python -m pip install -q 'pyspark>=3.5,<3.6' \
+	  || echo 'PySpark could not be installed: its parts will be skipped'
+	tests/cluster/long.sh $(CSD_TESTED) $(BIN)/python $(CLUSTER)
 
 shared:          ## host and drive mount one file system, each by its door, in two kernels; root
 	cargo build --locked --release -q -p csd

@@ -2,6 +2,8 @@
 . "$here/../lib.sh"
 version=3.4.2
 jars=${HADOOP_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/csd/hadoop-$version}
+# Stands for a folder of jars that has all of them.
+complete=complete-$(cksum <"$here/pom.xml" | cut -d' ' -f1)
 java_options=(-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData
     --add-opens java.base/java.lang=ALL-UNNAMED)
 
@@ -26,7 +28,10 @@ start_head() { # start_head NAME HEAP CLASS
         java "${java_options[@]}" -Xmx"$2" -Dcsd.daemon="$folder/$1" \
         -Djdk.net.hosts.file="$folder/hosts" -cp "$folder/hadoop/conf:$jars/*" "$3" \
         >"$folder/hadoop/$1.log" 2>&1 </dev/null &
+    local started=$!
     disown
+    # Until then head_runs says that it has ended.
+    until head_runs "$1" || ! kill -0 "$started" 2>/dev/null; do sleep 0.05; done
 }
 
 # Asks a daemon, waits, and ends it: one that retries a connection ignores the question for long.

@@ -11,6 +11,7 @@ import sys
 
 
 def make(folder: pathlib.Path, seed: int, files: int, lines: int) -> None:
+    """Make files of text."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed)
     letters = "abcdefghijklmnopqrstuvwxyz"
@@ -21,6 +22,7 @@ def make(folder: pathlib.Path, seed: int, files: int, lines: int) -> None:
 
 
 def check(folder: pathlib.Path) -> None:
+    """Compare counts on standard input with those of the text."""
     expected: collections.Counter[str] = collections.Counter()
     for path in folder.iterdir():
         expected.update(path.read_text().split())

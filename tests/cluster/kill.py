@@ -1,8 +1,11 @@
 """Kills a drive of an array and all of its operating system at once, as a power cut does.
 
-kill.py ARRAY.toml NAME
+kill.py ARRAY.toml NAME [all|drive|tunnel]
+
+`drive` kills the drive's process alone, `tunnel` this machine's end of its tunnel.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,13 +13,22 @@ import signal
 import sys
 import tomllib
 
+# Its name in the record of the operating system.
+HOST_END = "csd tunnel up of the host"
 
-def processes(array: pathlib.Path, name: str) -> set[int]:
-    """The drive's process, those that serve its operating system, and all inside."""
+
+def processes(array: pathlib.Path, name: str, what: str) -> set[int]:
+    """Return processes of a part of a drive, or of all parts and of all inside."""
     drives = tomllib.loads(array.read_text())["drives"]
-    found = {drive["pid"] for drive in drives if drive["name"] == name}
+    own = {drive["pid"] for drive in drives if drive["name"] == name}
     record = json.loads((array.with_suffix("") / "os" / name / "record.json").read_text())
-    found |= {process["pid"] for process in record["processes"]}
+    serving = record["processes"]
+    match what:
+        case "drive":
+            return own
+        case "tunnel":
+            return {process["pid"] for process in serving if process["program"] == HOST_END}
+    found = own | {process["pid"] for process in serving}
     for group in pathlib.Path("/sys/fs/cgroup").glob(f"**/{record['id']}"):
         for members in group.glob("**/cgroup.procs"):
             found |= {int(line) for line in members.read_text().split()}
@@ -24,11 +36,14 @@ def processes(array: pathlib.Path, name: str) -> set[int]:
 
 
 def main() -> None:
-    for pid in processes(pathlib.Path(sys.argv[1]).absolute(), sys.argv[2]):
-        try:
+    array, name, what = [*sys.argv[1:], "all"][:3]
+    found = processes(pathlib.Path(array).absolute(), name, what)
+    if not found:
+        sys.exit(f"{name}: no process of {what}")
+    for pid in found:
+        # One may have ended with the others.
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it ended with the others
 
 
 if __name__ == "__main__":

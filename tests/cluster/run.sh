@@ -4,59 +4,11 @@
 # with NumPy and Python; one drive is killed in each part. What is missing is said, and skips a part.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-CSD=$(realpath "${1:?name the program}") python=$(realpath -s "${2:?name a Python with NumPy}")
-export CSD
-root=$PWD
-begun=$SECONDS passed=0 skipped=0
-skip() { # skip PART WHY
-    echo "SKIPPED cluster, $1: $2"
-    skipped=$((skipped + 1))
-}
-ended() {
-    echo "$passed passed, 0 failed, $skipped skipped"
-    exit 0
-}
-for tool in runc losetup mke2fs ip ssh ssh-keygen mmdebstrap; do
-    command -v "$tool" >/dev/null || { skip all "no $tool"; ended; }
-done
-[ "$(id -u)" = 0 ] || { skip all "needs root"; ended; }
-[ -e /dev/net/tun ] && [ -e /dev/fuse ] || { skip all "no /dev/net/tun or no /dev/fuse"; ended; }
-packaging/os/make.sh build/os/root full || { skip all "no image could be made"; ended; }
-work=$(mktemp -d) space=csd$$cluster
-cleanup() {
-    local code=$?
-    [ $code = 0 ] || { echo "FAILED; what was said:"; tail -n 20 "$work"/*.log 2>/dev/null; } >&2
-    inside "$root/recipes/hadoop/down" >/dev/null 2>&1 || true
-    inside "$CSD" array down --delete --yes >/dev/null 2>&1 || true
-    ip netns delete "$space" || true
-    rm -rf --one-file-system "$work"
-}
-inside() { (cd "$work" && nsenter --net="/run/netns/$space" "$@"); }
-ip netns add "$space"
-trap cleanup EXIT
-ip -n "$space" link set lo up
-cd "$work"
-ssh-keygen -q -t ed25519 -N '' -f key
-inside "$CSD" --quiet array up --drives 2 --size 2G --kv 10% --os "$root/build/os/root" \
-    --os-cpus 0.9 --os-memory 2G --os-key key.pub --os-network 10.81.0.1/24
-recipes=$root/recipes
-in_drive() { inside ssh -F csd-array/ssh_config -o BatchMode=yes "$@"; }
-kill_drive() { "$python" "$root/tests/cluster/kill.py" csd-array.toml "$1"; }
-done_with() {
-    echo "ok cluster, $1 ($((SECONDS - begun)) s)"
-    passed=$((passed + 1))
-}
-# Fails with the output of a command that ends with another exit code.
-expect() { # expect CODE LOG COMMAND...
-    local wanted=$1 log=$2 code=0
-    shift 2
-    "$@" >"$log" 2>&1 || code=$?
-    [ $code = "$wanted" ] || { echo "exit code $code, not $wanted: $*" >&2; exit 1; }
-}
+. tests/cluster/common.sh
+need_machine
+start_array 2G
 
-if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null || [ ! -e /usr/include/fftw3.h ]; then
-    skip MPI "no Open MPI or no FFTW (apt-get install openmpi-bin libopenmpi-dev libfftw3-dev)"
-else
+if has_mpi; then
     expect 0 mpi-up.log inside "$recipes/mpi/up" 1
     mpicc -O2 -Wall -o dft "$recipes/mpi/dft.c" -lfftw3 -lm
     seed=1
@@ -99,12 +51,12 @@ SCRIPT
     chmod +x waits
     inside "$recipes/mpi/run" ./waits >lost.log 2>&1 &
     job=$! at=$SECONDS
-    until [ -e begun ]; do sleep 0.1; kill -0 $job || exit 1; done
+    until_seen $job [ -e begun ]
     kill_drive d1
     code=0
     wait $job || code=$?
     [ $code != 0 ] && [ $((SECONDS - at)) -le 60 ] || { echo "exit code $code after $((SECONDS - at)) s" >&2; exit 1; }
-    grep -q 'error: drive d1 .10.81.0.3.' lost.log
+    grep -q "error: drive d1 ($network.3)" lost.log
     [ "$(cat csd-array/mpi/left)" = d1/b ]
     inside "$CSD" --quiet array up >again.log 2>&1
     expect 0 dft2.log inside "$recipes/mpi/run" ./dft "$work/cubes"
@@ -112,40 +64,36 @@ SCRIPT
     done_with "MPI: a drive that is gone is named, and a second job does what is left"
 fi
 
-if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then
-    skip Hadoop "no Java or no Maven (apt-get install openjdk-17-jre-headless maven)"
-elif ! HADOOP_BLOCK=2097152 inside "$recipes/hadoop/up" >hadoop.log 2>&1; then
-    # A mirror out of reach fails nothing.
-    grep -q 'error: Maven' hadoop.log && skip Hadoop "no jars" && ended
-    exit 1
-else
-    hadoop() { inside "$recipes/hadoop/run" "$@"; }
+if start_hadoop; then
     # No daemon of this machine listens elsewhere.
     ports=$(inside ss -ltnpH | awk '/"java"/ { print $4 }')
-    [ "$(wc -l <<<"$ports")" -ge 6 ] && ! grep -v '10\.81\.0\.1' <<<"$ports"
+    [ "$(wc -l <<<"$ports")" -ge 6 ]
+    if grep -v "$network.1" <<<"$ports"; then exit 1; fi
     "$python" "$recipes/hadoop/words.py" make text 1 2 10000
     expect 0 put.log hadoop fs -put "$work/text" /in
-    expect 0 wordcount.log hadoop wordcount -Dmapreduce.job.reduces=2 /in /out
+    expect 0 wordcount.log inside "$CSD" meter -o job.json -- \
+        "$recipes/hadoop/run" wordcount -Dmapreduce.job.reduces=2 /in /out
+    # Both drives have every block, so each map is next to its own.
+    "$python" - <<'PYTHON'
+import json
+tasks = json.load(open("job.json"))["result"]["tasks"]
+assert (tasks["jobs"], tasks["maps"], tasks["reduces"]) == (1, 2, 2), tasks
+assert (tasks["maps_data_local"], tasks["maps_rack_local"], tasks["maps_other"]) == (2, 0, 0), tasks
+PYTHON
     hadoop fs -cat '/out/part*' 2>/dev/null | "$python" "$recipes/hadoop/words.py" check text
     expect 255 exists.log hadoop wordcount /in /out
     grep -q 'already exists' exists.log
-    done_with "Hadoop: WordCount has Python's counts"
+    done_with "Hadoop: WordCount has Python's counts, and its tasks were counted"
     expect 0 teragen.log hadoop teragen -Dmapreduce.job.maps=2 100000 /rows
-    sum() { hadoop fs -cat "$1/part*" 2>/dev/null | "$python" "$root/tests/cluster/rows.py"; }
-    before=$(sum /rows)
+    before=$(sum_of_rows /rows)
     hadoop terasort -Dmapreduce.job.reduces=2 -Dmapreduce.terasort.output.replication=2 /rows /sorted \
         >terasort.log 2>&1 &
     job=$!
-    until grep -qE 'map [1-9]' terasort.log; do sleep 0.2; kill -0 $job; done
+    until_seen $job grep -qE 'map [1-9]' terasort.log
     kill_drive d1
     wait $job
-    expect 0 validate.log hadoop teravalidate /sorted /report
-    [ "$(sum /sorted)" = "$before" ]
-    report=$(hadoop fs -cat '/report/part*' 2>/dev/null)
-    [ "$report" = "checksum	$before" ] || { echo "teravalidate: $report" >&2; exit 1; }
-    inside "$CSD" --quiet array up >again.log 2>&1
-    HADOOP_BLOCK=2097152 expect 0 up.log inside "$recipes/hadoop/up"
-    hadoop fsck / 2>/dev/null | grep -q HEALTHY
+    validate_rows /sorted "$before"
+    start_again
     done_with "Hadoop: TeraSort with a drive killed has all rows, in order"
 fi
 ended

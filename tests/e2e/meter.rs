@@ -96,6 +96,28 @@ fn processor_time_and_energy_are_those_of_the_counters() {
 }
 
 #[test]
+fn tasks_are_those_of_the_frameworks_counters() {
+    let array = Array::without_drives();
+    let meter = |code, script: &str, said: &[&str]| {
+        array.csd(&["meter", "-o", "job.json", "--", "sh", "-c", script]).expect(code, said);
+        record(&array, "job.json")["tasks"].clone()
+    };
+    assert_eq!(meter(0, "true", &[]), Value::Null);
+    let counters = "\\tJob Counters \\n\\t\\tLaunched map tasks=3\\n\\t\\tData-local map tasks=2\\n\
+                    \\t\\tOther local map tasks=1\\n";
+    let job = &format!("printf 'Counters: 3\\n{counters}' >> \"$CSD_TASKS\"");
+    let said = "3 maps (2 data-local, 0 rack-local, 1 other), 0 reduces";
+    let expected = serde_json::json!({
+        "framework": "hadoop", "jobs": 1, "maps": 3, "reduces": 0,
+        "maps_data_local": 2, "maps_rack_local": 0, "maps_other": 1,
+    });
+    assert_eq!(meter(0, job, &[said]), expected);
+    // Those of a command that fails too, of all its jobs; and a file that is gone has none.
+    assert_eq!(meter(1, &format!("{job}; {job}; exit 1"), &[])["maps"], 6);
+    assert_eq!(meter(0, &format!("{job}; rm \"$CSD_TASKS\""), &[]), Value::Null);
+}
+
+#[test]
 fn processes_that_are_left_behind_and_named_ones_are_counted() {
     let array = Array::without_drives();
     // The second one ends after the first, which does not wait for it.

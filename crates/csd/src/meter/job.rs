@@ -42,15 +42,17 @@ pub(super) struct HostUsage {
 /// A command to measure.
 pub(super) struct Job<'a> {
     words: &'a [String],
+    /// File for the words of frameworks.
+    task_log: &'a Path,
     groups: Result<JobGroups, String>,
     child: Option<Child>,
     interrupt: Interrupt,
 }
 
 impl<'a> Job<'a> {
-    pub(super) fn new(words: &'a [String]) -> Result<Self, Failure> {
+    pub(super) fn new(words: &'a [String], task_log: &'a Path) -> Result<Self, Failure> {
         let groups = JobGroups::new(&format!("csd-meter-{}", std::process::id()));
-        Ok(Self { words, groups, child: None, interrupt: Interrupt::watch()? })
+        Ok(Self { words, task_log, groups, child: None, interrupt: Interrupt::watch()? })
     }
 
     /// Starts the command.
@@ -71,6 +73,7 @@ impl<'a> Job<'a> {
             }
             Err(_) => Command::new(&path),
         };
+        command.env(super::tasks::VARIABLE, self.task_log);
         let started = command.args(&self.words[1..]).spawn();
         let failed = |error: std::io::Error| {
             cannot_run(format!("{name}: {error}"), error.kind() != ErrorKind::NotFound)

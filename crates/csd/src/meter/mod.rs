@@ -7,12 +7,14 @@
 //! - [`counted`] reads processes, control groups and drives
 //! - [`moved`] asks a drive what has moved through it
 //! - [`job`] starts the command and waits for it
+//! - [`tasks`] counts the tasks of a framework, as the framework has counted them
 //! - [`mod@record`] describes the outcome
 
 mod counted;
 mod job;
 mod moved;
 mod record;
+mod tasks;
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,7 @@ use crate::report::{self, Failure, Report, Style};
 use crate::{pace, target};
 use counted::Counted;
 use job::{Ended, Job};
+use tasks::TaskLog;
 
 /// Exit codes of a meter that failed, and of commands that cannot be run or are not there.
 pub(crate) const FAILED: u8 = 125;
@@ -59,7 +62,8 @@ fn metered(options: &Meter, context: &Context) -> Result<Report, Failure> {
     let idle = options.idle.filter(|_| counters.why().is_none());
     let before = idle.and_then(|time| rest(&mut counters, time));
     let mut counted = Counted::of(context, &options.pid)?;
-    let mut job = Job::new(&options.command)?;
+    let task_log = TaskLog::new()?;
+    let mut job = Job::new(&options.command, task_log.path())?;
     counted.read();
     let first = counters.read();
     let begun = Instant::now();
@@ -79,7 +83,9 @@ fn metered(options: &Meter, context: &Context) -> Result<Report, Failure> {
         }
         (_, why) => watts.energy(&counted.cpu_s(host.cpu_s), why.unwrap_or("no counter")),
     };
-    let report = record::describe(&options.command, ended, seconds, &host, &counted, &energy);
+    let tasks = task_log.tasks();
+    let ran = record::Ran { words: &options.command, ended, seconds, tasks: tasks.as_ref() };
+    let report = record::describe(&ran, &host, &counted, &energy);
     Ok(Report { exit_code: Some(code(ended)), ..report })
 }
 

@@ -5,21 +5,29 @@ use serde_json::{Value, json};
 
 use super::counted::{Counted, CpuSeconds, OfDrive};
 use super::job::{Ended, HostUsage};
+use super::tasks::Tasks;
 use crate::report::Report;
 use crate::table::pairs;
 use crate::units::size;
 
+/// A command that has ended.
+pub(super) struct Ran<'a> {
+    pub(super) words: &'a [String],
+    pub(super) ended: Ended,
+    pub(super) seconds: f64,
+    /// Tasks, if a framework has counted them.
+    pub(super) tasks: Option<&'a Tasks>,
+}
+
 /// Describes a job.
 pub(super) fn describe(
-    words: &[String],
-    ended: Ended,
-    seconds: f64,
+    ran: &Ran<'_>,
     host: &HostUsage,
     counted: &Counted<'_>,
     energy: &JobEnergy,
 ) -> Report {
     let cpu = counted.cpu_s(host.cpu_s);
-    let failed = ended != Ended::With(0);
+    let failed = ran.ended != Ended::With(0);
     let mut warnings = counted.gaps();
     warnings.extend(host.without_group.as_ref().map(|why| {
         format!(
@@ -28,16 +36,16 @@ pub(super) fn describe(
         )
     }));
     warnings.extend(energy.note());
-    let (code, signal) = match ended {
+    let (code, signal) = match ran.ended {
         Ended::With(code) => (Some(code), None),
         Ended::By(signal) => (None, Some(signal)),
     };
     let result = json!({
-        "command": words,
+        "command": ran.words,
         "failed": failed,
         "exit_code": code,
         "signal": signal,
-        "wall_s": seconds,
+        "wall_s": ran.seconds,
         "cpu_s": {
             "host": cpu.host,
             "os": cpu.os,
@@ -48,21 +56,16 @@ pub(super) fn describe(
         "memory_peak_bytes": host.memory_peak_bytes,
         "drives": counted.drives.iter().map(of_drive).collect::<Vec<_>>(),
         "energy": of_energy(energy),
+        "tasks": ran.tasks.map(of_tasks),
     });
-    let mut report = Report::new(text(seconds, ended, &cpu, host, energy), result);
+    let mut report = Report::new(text(ran, &cpu, host, energy), result);
     report.warnings = warnings;
     report
 }
 
-fn text(
-    seconds: f64,
-    ended: Ended,
-    cpu: &CpuSeconds,
-    host: &HostUsage,
-    energy: &JobEnergy,
-) -> String {
+fn text(ran: &Ran<'_>, cpu: &CpuSeconds, host: &HostUsage, energy: &JobEnergy) -> String {
     let tunnels = cpu.tunnels_inside + cpu.tunnels_outside;
-    let end = match ended {
+    let end = match ran.ended {
         Ended::With(0) => "done".to_owned(),
         Ended::With(code) => format!("failed with exit code {code}"),
         Ended::By(signal) => format!("ended by signal {signal}"),
@@ -70,9 +73,9 @@ fn text(
     let memory = host.memory_peak_bytes.map_or_else(|| "unknown".to_owned(), size);
     let joules =
         energy.joules().map_or_else(|| "none".to_owned(), |joules| format!("{joules:.1} J"));
-    pairs(&[
+    let mut rows = vec![
         ("command", end),
-        ("wall time", format!("{seconds:.2} s")),
+        ("wall time", format!("{:.2} s", ran.seconds)),
         (
             "CPU time",
             format!(
@@ -82,7 +85,13 @@ fn text(
         ),
         ("peak memory", format!("{memory} of the command")),
         ("energy", joules),
-    ])
+    ];
+    rows.extend(ran.tasks.map(|tasks| {
+        let Tasks { maps, reduces, data_local, rack_local, other, .. } = tasks;
+        let places = format!("{data_local} data-local, {rack_local} rack-local, {other} other");
+        ("tasks", format!("{maps} maps ({places}), {reduces} reduces"))
+    }));
+    pairs(&rows)
 }
 
 /// Describes what a drive has counted.
@@ -100,6 +109,18 @@ fn of_drive((name, drive): (&String, &OfDrive)) -> Value {
         "read_outside_bytes": outside.max(0.0),
         "tunnel_sent_bytes": drive.sent.total(),
         "tunnel_received_bytes": drive.received.total(),
+    })
+}
+
+fn of_tasks(tasks: &Tasks) -> Value {
+    json!({
+        "framework": "hadoop",
+        "jobs": tasks.jobs,
+        "maps": tasks.maps,
+        "reduces": tasks.reduces,
+        "maps_data_local": tasks.data_local,
+        "maps_rack_local": tasks.rack_local,
+        "maps_other": tasks.other,
     })
 }
 
