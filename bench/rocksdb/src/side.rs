@@ -65,14 +65,12 @@ impl Running {
                 Kind::Embedded(Store::create(&media, &arguments.options(blobs))?)
             }
             Side { blobs, .. } => {
+                // Room for all that is written, so that nothing is cleaned.
+                let size_bytes = (SIZE_BYTES + 5 * bytes).next_multiple_of(1 << 20);
+                let options = Options { size_bytes, ..arguments.common.drive.clone() };
                 let server = match blobs {
-                    None => program::drive(&Options {
-                        media: Some(media.clone()),
-                        // Room for all that is written, so that nothing is cleaned.
-                        size_bytes: (SIZE_BYTES + 5 * bytes).next_multiple_of(1 << 20),
-                        ..arguments.common.drive.clone()
-                    })?,
-                    Some(blobs) => serve(arguments, blobs, &media)?,
+                    None => program::drive(&Options { media: Some(media.clone()), ..options })?,
+                    Some(blobs) => serve(arguments, blobs, &media, options)?,
                 };
                 process = server.id();
                 let loader = Loader::started(&server, 1, &Stop::default())?;
@@ -143,12 +141,17 @@ impl Drop for Running {
     }
 }
 
-/// Starts a process of this program that serves a database.
-fn serve(arguments: &Arguments, blobs: bool, media: &Path) -> Result<Server, Error> {
+/// Starts a process of this program that serves a database, as a drive of these options. Its own
+/// medium, in memory, stays empty.
+fn serve(
+    arguments: &Arguments,
+    blobs: bool,
+    media: &Path,
+    options: Options,
+) -> Result<Server, Error> {
     let mut words = vec!["--serve-rocksdb".into(), arguments.options(blobs).into()];
     words.extend(["--dir".into(), media.into()]);
     words.extend(["--store-threads".into(), arguments.store_threads.to_string().into()]);
-    let options = Options { spin_us: arguments.store_spin_us, ..arguments.common.drive.clone() };
-    words.extend(options.arguments());
+    words.extend(Options { spin_us: arguments.store_spin_us, ..options }.arguments());
     Server::launch("server of RocksDB", words)
 }

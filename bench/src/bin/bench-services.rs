@@ -42,7 +42,7 @@ struct Arguments {
     #[arg(long, default_value_t = 128)]
     chunk: u32,
     /// Folder for the media; it must not exist
-    #[arg(long)]
+    #[arg(long, default_value = "build/bench-services")]
     dir: PathBuf,
     #[command(flatten)]
     common: Common,
