@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The long lane: `tests/cluster/long.sh CSD PYTHON [PART...]`, parts as below (all by default).
-# Jobs of Hadoop and MPI on this machine and two drives, on bad inputs, and with faults: drives
+# Jobs of Hadoop, MPI and Spark on this machine and two drives, on bad inputs, and with faults: drives
 # killed, a link cut, tasks that take all they can get. Faults come at events of the job, not after a
 # time: the tests' own class makes tasks wait. What is missing is said, and skips a part.
 set -euo pipefail
@@ -8,6 +8,9 @@ cd "$(dirname "$0")/../.."
 . tests/cluster/common.sh
 chosen=("${@:3}")
 for file in tests/cluster/long/*.sh; do . "$file"; done
+for part in "${chosen[@]}"; do
+    declare -F "part_$part" >/dev/null || { echo "$part is no part" >&2; exit 2; }
+done
 need_machine
 start_array 3G
 
