@@ -56,6 +56,10 @@ struct Arguments {
     /// Time that RocksDB's server polls before it sleeps, us; RocksDB's threads share its CPU
     #[arg(long, default_value_t = 0)]
     store_spin_us: u32,
+    /// Write zeros to the drive's medium before it starts, as the space of a drive in use is
+    /// written
+    #[arg(long)]
+    written: bool,
     /// More options of RocksDB, as its GetOptionsFromString takes them
     #[arg(long, default_value = "", hide_default_value = true)]
     rocksdb_options: String,

@@ -67,6 +67,7 @@ pub fn append(
             "side": side.name,
             "options": side.blobs.map(|blobs| arguments.options(blobs)),
             "buffered": arguments.common.drive.buffered,
+            "written": arguments.written,
             "keys": load.keys,
             "key_bytes": load.key_bytes,
             "value_bytes": load.value_bytes,

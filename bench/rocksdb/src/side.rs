@@ -1,5 +1,7 @@
 //! [`Side`]: what is compared, and [`Running`], a side that was started on new media.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +70,9 @@ impl Running {
                 // Room for all that is written, so that nothing is cleaned.
                 let size_bytes = (SIZE_BYTES + 5 * bytes).next_multiple_of(1 << 20);
                 let options = Options { size_bytes, ..arguments.common.drive.clone() };
+                if blobs.is_none() && arguments.written {
+                    write_zeros(&media, size_bytes)?;
+                }
                 let server = match blobs {
                     None => program::drive(&Options { media: Some(media.clone()), ..options })?,
                     Some(blobs) => serve(arguments, blobs, &media, options)?,
@@ -139,6 +144,17 @@ impl Drop for Running {
             false => std::fs::remove_dir_all(&self.media),
         };
     }
+}
+
+/// Makes a medium of zeros, which the drive takes as a new one.
+fn write_zeros(media: &Path, bytes: u64) -> Result<(), Error> {
+    let failed = || Error::system(media.display().to_string());
+    let mut file = File::create_new(media).map_err(failed())?;
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..bytes >> 20 {
+        file.write_all(&zeros).map_err(failed())?;
+    }
+    file.sync_all().map_err(failed())
 }
 
 /// Starts a process of this program that serves a database, as a drive of these options. Its own
