@@ -18,7 +18,7 @@ read_array() {
     command -v "$csd" >/dev/null || fail 2 "no $csd: name it with \$CSD"
     local array=${CSD_ARRAY:-csd-array.toml} status
     [ -f "$array" ] || fail 2 "no array file $array: \`csd array up --os FOLDER --os-key FILE\`"
-    folder=$(cd "$(dirname "$array")" && pwd)/$(basename "$array" .toml)
+    find_folder
     # Exit code 4: something is wrong with one of them, which it says by itself.
     status=$("$csd" --array "$array" os status --json) || [ $? = 4 ] || fail 1 "no state of the drives"
     drives=() processors=() addresses=() memories=()
@@ -33,6 +33,17 @@ for one in json.load(sys.stdin)["result"]["drives"]:
         print(one["name"], one.get("processors") or math.ceil(one["cpus"]), address, one["memory_limit_bytes"])' <<<"$status")
     [ ${#drives[@]} -gt 0 ] || fail 2 "no operating system of a drive runs with OpenSSH (--os-key)"
     ssh_config=$folder/ssh_config
+}
+
+# Sets `folder` to the array's folder.
+find_folder() {
+    local array=${CSD_ARRAY:-csd-array.toml}
+    folder=$(cd "$(dirname "$array")" && pwd)/$(basename "$array" .toml)
+}
+
+# Prints the address of this machine (`host`) or of a drive in the tunnels' network.
+address_of() { # address_of NAME
+    awk -v name="$1" '$2 == name { print $1; exit }' "$folder/hosts"
 }
 
 # Runs a command in a drive, by OpenSSH.

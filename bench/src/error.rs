@@ -1,6 +1,7 @@
 //! [`Error`]: reasons why a measurement fails.
 
 use std::io;
+use std::path::Path;
 
 /// Reason why a measurement failed.
 #[derive(Debug, thiserror::Error)]
@@ -38,5 +39,10 @@ impl Error {
     /// Returns a function that makes an error of the operating system's.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what: what.into(), source }
+    }
+
+    /// Does the same for an action on a file or folder.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        Self::system(path.display().to_string())
     }
 }

@@ -1,5 +1,7 @@
 //! Programs of `src/bin` that measure a drive: their common options, and how they serve.
 
+use std::path::Path;
+
 use clap::Args;
 
 use crate::Error;
@@ -33,6 +35,25 @@ impl Common {
         serve::serve(side, &self.drive)?;
         Ok(true)
     }
+}
+
+/// Measures with a new folder for media, and removes it with all that is in it.
+///
+/// # Errors
+/// If the folder exists or cannot be made; else those of `measure`.
+pub fn in_new_folder<T>(
+    folder: &Path,
+    measure: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    if let Some(parent) = folder.parent() {
+        std::fs::create_dir_all(parent).map_err(Error::at(parent))?;
+    }
+    std::fs::create_dir(folder).map_err(Error::at(folder))?;
+    let measured = measure();
+    let removed = std::fs::remove_dir_all(folder).map_err(Error::at(folder));
+    // The first error is the one that matters.
+    let measured = measured?;
+    removed.map(|()| measured)
 }
 
 /// Starts a drive, as a process of this program, and waits until it listens.

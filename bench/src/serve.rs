@@ -60,12 +60,12 @@ pub struct Options {
     /// Let servers and client run on all CPUs.
     #[arg(long)]
     pub unpinned: bool,
-    /// Count chunks of this many bytes that were there before [default: not at all]
-    #[arg(long)]
-    pub dedup: Option<u32>,
     /// Let the drive's medium use the page cache.
     #[arg(long)]
     pub buffered: bool,
+    /// Count chunks of this many bytes that were there before [default: not at all]
+    #[arg(long)]
+    pub dedup: Option<u32>,
     /// Let values share these chunks.
     #[arg(long, requires = "dedup")]
     pub dedup_share: bool,
@@ -235,12 +235,7 @@ impl Server {
 
     /// Returns the CPU time used so far, in microseconds (resolution: a clock tick, 10 ms).
     pub fn cpu_us(&self) -> u64 {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let stat = std::fs::read_to_string(path).unwrap_or_default();
-        let after = stat.rsplit(')').next().unwrap_or("");
-        let fields: Vec<&str> = after.split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok());
-        (ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0)) * 10_000
+        cpu_us(self.id())
     }
 
     /// Returns the CPU time used so far by its current threads, in nanoseconds.
@@ -276,6 +271,17 @@ impl Server {
             }
         }
     }
+}
+
+/// Returns the CPU time that a process has used so far, in microseconds (resolution: a clock tick,
+/// 10 ms).
+pub fn cpu_us(process: u32) -> u64 {
+    let path = format!("/proc/{process}/stat");
+    let stat = std::fs::read_to_string(path).unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or("");
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok());
+    (ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0)) * 10_000
 }
 
 impl Drop for Server {

@@ -63,7 +63,3 @@ except OSError:
     print(0, 0)
 PYTHON
 }
-
-address_of() { # address_of NAME
-    awk -v name="$1" '$2 == name { print $1; exit }' "$folder/hosts"
-}

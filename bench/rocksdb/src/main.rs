@@ -14,11 +14,11 @@ mod store;
 mod turn;
 mod usage;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Parser;
-use csd_bench::program::Common;
+use csd_bench::program::{self, Common};
 use csd_bench::{Error, random, record, serve};
 
 use served::Served;
@@ -99,10 +99,7 @@ fn main() -> Result<(), Error> {
     for blobs in [false, true] {
         println!("RocksDB's options: {}", arguments.options(blobs));
     }
-    std::fs::create_dir(&arguments.dir).map_err(failed(&arguments.dir))?;
-    let measured = measure(&arguments);
-    std::fs::remove_dir(&arguments.dir).map_err(failed(&arguments.dir))?;
-    measured
+    program::in_new_folder(&arguments.dir, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<(), Error> {
@@ -132,8 +129,4 @@ fn rounds(arguments: &Arguments, load: Load) -> Result<[Vec<Turn>; SIDES.len()],
         }
     }
     Ok(found)
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    Error::system(path.display().to_string())
 }

@@ -49,9 +49,8 @@ enum Kind {
 pub struct Running {
     // Ended before the media are deleted.
     kind: Option<Kind>,
-    process: u32,
+    side: Side,
     media: PathBuf,
-    is_drive: bool,
 }
 
 impl Running {
@@ -61,7 +60,6 @@ impl Running {
     /// If it does not start.
     pub fn start(side: Side, arguments: &Arguments, bytes: u64) -> Result<Self, Error> {
         let media = arguments.dir.join(if side.blobs.is_none() { "drive" } else { "rocksdb" });
-        let (mut process, is_drive) = (std::process::id(), side.blobs.is_none());
         let kind = match side {
             Side { blobs: Some(blobs), served: false, .. } => {
                 Kind::Embedded(Store::create(&media, &arguments.options(blobs))?)
@@ -77,12 +75,11 @@ impl Running {
                     None => program::drive(&Options { media: Some(media.clone()), ..options })?,
                     Some(blobs) => serve(arguments, blobs, &media, options)?,
                 };
-                process = server.id();
                 let loader = Loader::started(&server, 1, &Stop::default())?;
                 Kind::Served { loader: Box::new(loader), server }
             }
         };
-        Ok(Self { kind: Some(kind), process, media, is_drive })
+        Ok(Self { kind: Some(kind), side, media })
     }
 
     /// Executes the operation on each key, with `depth` in flight.
@@ -117,7 +114,11 @@ impl Running {
     /// # Errors
     /// If the kernel has none.
     pub fn usage(&self) -> Result<Usage, Error> {
-        Usage::read(self.process, self.media.parent().unwrap_or(Path::new(".")))
+        let process = match self.kind.as_ref().expect("it runs") {
+            Kind::Served { server, .. } => server.id(),
+            Kind::Embedded(_) => std::process::id(),
+        };
+        Usage::read(process, self.media.parent().unwrap_or(Path::new(".")))
     }
 
     /// Returns the bytes that the values take: on RocksDB's disk, or NUSE of the drive, which
@@ -127,7 +128,7 @@ impl Running {
     /// If they cannot be read.
     pub fn space_bytes(&self) -> Result<u64, Error> {
         match self.kind.as_ref().expect("it runs") {
-            Kind::Served { server, .. } if self.is_drive => {
+            Kind::Served { server, .. } if self.side.blobs.is_none() => {
                 Ok(Loader::started(server, 1, &Stop::default())?.info().used_bytes)
             }
             _ => folder_bytes(&self.media),
@@ -139,16 +140,16 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kind = None;
         // The next one that starts says if it is still there.
-        let _gone = match self.is_drive {
-            true => std::fs::remove_file(&self.media),
-            false => std::fs::remove_dir_all(&self.media),
+        let _gone = match self.side.blobs {
+            None => std::fs::remove_file(&self.media),
+            Some(_) => std::fs::remove_dir_all(&self.media),
         };
     }
 }
 
 /// Makes a medium of zeros, which the drive takes as a new one.
 fn write_zeros(media: &Path, bytes: u64) -> Result<(), Error> {
-    let failed = || Error::system(media.display().to_string());
+    let failed = || Error::at(media);
     let mut file = File::create_new(media).map_err(failed())?;
     let zeros = vec![0; 1 << 20];
     for _ in 0..bytes >> 20 {

@@ -63,13 +63,14 @@ pub fn turn(side: Side, load: Load, arguments: &Arguments) -> Result<Turn, Error
         let ran = running.run(operation, &Arc::new(keys.clone()), load.depth)?;
         // What was put off belongs to the phase that caused it.
         running.settle()?;
-        let used = running.usage()?.since(begun);
+        let ended = running.usage()?;
+        let used = ended.since(begun);
         let us = |quantile| ran.latencies.value_at_quantile(quantile) as f64 / 1e3;
         let count = load.keys as f64;
         let rate = count / ran.elapsed.as_secs_f64();
         phases[phase] = [rate, us(0.5), us(0.99), used.cpu_us as f64 / count];
         if phase == 1 {
-            written = running.usage()?.since(before);
+            written = ended.since(before);
             space = running.space_bytes()?;
         }
     }

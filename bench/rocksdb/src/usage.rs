@@ -4,9 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use csd_bench::Error;
+use csd_bench::serve::cpu_us;
 
-/// Microseconds of a tick in `/proc/PID/stat`.
-const TICK_US: u64 = 10_000;
 /// Bytes of a sector in the counters of a block device.
 const SECTOR_BYTES: u64 = 512;
 
@@ -27,14 +26,10 @@ impl Usage {
     /// # Errors
     /// If the kernel has no such counters.
     pub fn read(process: u32, folder: &Path) -> Result<Self, Error> {
-        let stat = text(format!("/proc/{process}/stat"))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split(' ').collect();
-        // Fields 14 and 15 of proc(5), counted from the one behind the name, which is the third.
-        let ticks = |at: usize| number(fields.get(at).copied(), "CPU times");
         let io = text(format!("/proc/{process}/io"))?;
         let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         Ok(Self {
-            cpu_us: (ticks(12)? + ticks(13)?) * TICK_US,
+            cpu_us: cpu_us(process),
             written_bytes: number(written, "written bytes")?,
             disk_bytes: disk_bytes(folder)?,
         })
@@ -51,7 +46,7 @@ impl Usage {
 }
 
 fn disk_bytes(folder: &Path) -> Result<u64, Error> {
-    let device = folder.metadata().map_err(Error::system(folder.display().to_string()))?.dev();
+    let device = folder.metadata().map_err(Error::at(folder))?.dev();
     let (major, minor) = ((device >> 8) & 0xFFF, (device & 0xFF) | ((device >> 12) & 0xF_FF00));
     let stat = text(format!("/sys/dev/block/{major}:{minor}/stat"))?;
     Ok(number(stat.split_whitespace().nth(6), "written sectors")? * SECTOR_BYTES)
@@ -62,7 +57,7 @@ fn disk_bytes(folder: &Path) -> Result<u64, Error> {
 /// # Errors
 /// If it cannot be read.
 pub fn folder_bytes(folder: &Path) -> Result<u64, Error> {
-    let failed = || Error::system(folder.display().to_string());
+    let failed = || Error::at(folder);
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder).map_err(failed())? {
         // RocksDB may delete a file meanwhile.

@@ -51,12 +51,7 @@ fn main() -> Result<(), Error> {
     if arguments.common.served()? {
         return Ok(());
     }
-    let dir = &arguments.dir;
-    std::fs::create_dir_all(dir.parent().unwrap_or(Path::new("."))).map_err(failed(dir))?;
-    std::fs::create_dir(dir).map_err(failed(dir))?;
-    let measured = measure(&arguments);
-    std::fs::remove_dir_all(dir).map_err(failed(dir))?;
-    measured
+    program::in_new_folder(&arguments.dir, || measure(&arguments))
 }
 
 #[allow(clippy::cast_precision_loss)] // milliseconds of seconds
@@ -71,11 +66,11 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
     let mut damaged = 0;
     for _ in 0..*pairs {
         let walked = Medium::new(dir.join("walked"), arguments);
-        std::fs::copy(&killed.path, &walked.path).map_err(failed(&walked.path))?;
+        std::fs::copy(&killed.path, &walked.path).map_err(Error::at(&walked.path))?;
         damaged = damage(&walked.path)?;
         sync(&walked.path)?;
         let started = Medium::new(dir.join("started"), arguments);
-        std::fs::copy(&killed.path, &started.path).map_err(failed(&started.path))?;
+        std::fs::copy(&killed.path, &started.path).map_err(Error::at(&started.path))?;
         sync(&started.path)?;
         for (times, medium) in times.iter_mut().zip([&empty, &started, &walked]) {
             let server = medium.start()?;
@@ -144,10 +139,10 @@ fn check(server: &Server, keys: &Arc<Vec<Key>>) -> Result<(), Error> {
 
 /// Flips a byte in the list of every checkpoint. Returns their number.
 fn damage(path: &Path) -> Result<u32, Error> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path))?;
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(Error::at(path))?;
     let (mut count, mut at, mut piece) = (0, 0, vec![0; 1 << 20]);
     loop {
-        let read = file.read_at(&mut piece, at).map_err(failed(path))?;
+        let read = file.read_at(&mut piece, at).map_err(Error::at(path))?;
         if read == 0 {
             return Ok(count);
         }
@@ -156,8 +151,8 @@ fn damage(path: &Path) -> Result<u32, Error> {
             if header.starts_with(RECORD.0) && is_one {
                 let list = at + ((index + 1) * HEADER_BYTES) as u64;
                 let mut byte = [0];
-                file.read_exact_at(&mut byte, list).map_err(failed(path))?;
-                file.write_all_at(&[!byte[0]], list).map_err(failed(path))?;
+                file.read_exact_at(&mut byte, list).map_err(Error::at(path))?;
+                file.write_all_at(&[!byte[0]], list).map_err(Error::at(path))?;
                 count += 1;
             }
         }
@@ -167,10 +162,6 @@ fn damage(path: &Path) -> Result<u32, Error> {
 
 /// Writes a copy from the page cache to the disk, so that the drive's syncs need not.
 fn sync(path: &Path) -> Result<(), Error> {
-    let file = OpenOptions::new().write(true).open(path).map_err(failed(path))?;
-    file.sync_all().map_err(failed(path))
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    Error::system(path.display().to_string())
+    let file = OpenOptions::new().write(true).open(path).map_err(Error::at(path))?;
+    file.sync_all().map_err(Error::at(path))
 }

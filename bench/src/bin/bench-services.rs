@@ -7,7 +7,7 @@
 //! files; client and drive share all CPUs, and with one operation in flight they work in turns, so
 //! that one CPU is free.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ struct Arguments {
     operations: usize,
     /// Length of a value, bytes
     #[arg(long, default_value_t = 16 << 10)]
-    value: usize,
+    value: u32,
     /// Length of a chunk that is counted, bytes
     #[arg(long, default_value_t = 128)]
     chunk: u32,
@@ -56,12 +56,6 @@ const SAMPLE: u32 = 64;
 const CASES: usize = 5;
 /// Time without CPU time of a drive after which it has counted everything.
 const QUIET: Duration = Duration::from_millis(60);
-
-/// A drive on a new medium.
-struct Started {
-    loader: Loader,
-    drive: Server,
-}
 
 /// A drive with its values.
 struct Loaded {
@@ -90,25 +84,22 @@ fn main() -> Result<(), Error> {
     if arguments.common.served()? {
         return Ok(());
     }
-    let dir = &arguments.dir;
     println!("{}, {} rounds", record::machine(), arguments.rounds);
-    std::fs::create_dir(dir).map_err(failed(dir))?;
-    let measured = measure(&arguments);
-    std::fs::remove_dir_all(dir).map_err(failed(dir))?;
-    measured
+    program::in_new_folder(&arguments.dir, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<(), Error> {
     let mut record = arguments.common.record.open()?;
     let size = arguments.common.drive.size_bytes;
-    let full = start(arguments, "full", size, None)?;
-    let count = full.count(arguments)?;
-    let full = full.fill(arguments, count)?;
+    let (drive, loader) = start(arguments, "full", size, None)?;
+    let count = count(&drive, &loader, arguments)?;
+    let full = fill((drive, loader), arguments, count)?;
     // Every put of every window, and as much again for those before them.
     let puts = 2 * (CASES * arguments.rounds * arguments.depth.len() * 2 * arguments.operations);
-    let room = size + 2 * ((puts + count as usize) * (arguments.value + 4096)) as u64;
-    let plain = start(arguments, "plain", room, None)?.fill(arguments, count)?;
-    let counts = start(arguments, "counts", room, Some(arguments.chunk))?.fill(arguments, count)?;
+    let room = size + 2 * ((puts + count as usize) * (arguments.value as usize + 4096)) as u64;
+    let plain = fill(start(arguments, "plain", room, None)?, arguments, count)?;
+    let counts = start(arguments, "counts", room, Some(arguments.chunk))?;
+    let counts = fill(counts, arguments, count)?;
     counts.drive.until_quiet(QUIET)?;
     let mut compare = |name, on, service, switched, both| {
         let case = Case { name, on, off: &plain, service, switched, both };
@@ -121,7 +112,7 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
     service::set(&plain.drive, "scrub", Setting::Rate(None))?;
     compare("scrub without a limit", &plain, "scrub", true, true)?;
     // Until cleaning is steady everything is overwritten once.
-    let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
+    let put = Operation::Put(Arc::new(random::bytes(arguments.value as usize, 1)));
     full.loader.run(&put, &full.keys, full.keys.len(), 16)?;
     compare("clean at 80 % full", &full, "clean", false, true)
 }
@@ -132,7 +123,7 @@ fn start(
     name: &str,
     size_bytes: u64,
     dedup: Option<u32>,
-) -> Result<Started, Error> {
+) -> Result<(Server, Loader), Error> {
     let drive = program::drive(&Options {
         media: Some(arguments.dir.join(name)),
         size_bytes: size_bytes.next_multiple_of(1 << 20),
@@ -142,36 +133,32 @@ fn start(
         ..arguments.common.drive.clone()
     })?;
     let loader = Loader::sharing(&drive, 1, &Stop::default())?;
-    Ok(Started { loader, drive })
+    Ok((drive, loader))
 }
 
-impl Started {
-    /// Returns the number of values that fill the drive to [`FULL`].
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn count(&self, arguments: &Arguments) -> Result<u32, Error> {
-        let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
-        self.loader.run(&put, &Arc::new(self.loader.keys(SAMPLE)), SAMPLE as usize, 16)?;
-        let info = Loader::sharing(&self.drive, 1, &Stop::default())?.info().clone();
-        let of_value = info.used_bytes as f64 / f64::from(SAMPLE);
-        Ok((FULL * info.bytes as f64 / of_value) as u32)
-    }
+/// Returns the number of values that fill a drive to [`FULL`].
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn count(drive: &Server, loader: &Loader, arguments: &Arguments) -> Result<u32, Error> {
+    loader.fill(SAMPLE, arguments.value)?;
+    let info = Loader::sharing(drive, 1, &Stop::default())?.info().clone();
+    let of_value = info.used_bytes as f64 / f64::from(SAMPLE);
+    Ok((FULL * info.bytes as f64 / of_value) as u32)
+}
 
-    /// Stores so many values.
-    fn fill(self, arguments: &Arguments, count: u32) -> Result<Loaded, Error> {
-        let Self { loader, drive } = self;
-        let mut keys = loader.keys(count);
-        random::shuffle(&mut keys);
-        let keys = Arc::new(keys);
-        let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
-        loader.run(&put, &keys, keys.len(), 16)?;
-        Ok(Loaded { loader, keys, drive })
-    }
+/// Stores so many values.
+fn fill(
+    (drive, loader): (Server, Loader),
+    arguments: &Arguments,
+    count: u32,
+) -> Result<Loaded, Error> {
+    let keys = loader.fill(count, arguments.value)?;
+    Ok(Loaded { loader, keys, drive })
 }
 
 /// Compares puts and gets at each number in flight.
 fn compare(arguments: &Arguments, case: &Case<'_>, record: &mut Record) -> Result<(), Error> {
-    let put = Operation::Put(Arc::new(random::bytes(arguments.value, 1)));
-    let get = Operation::Get(Some(arguments.value as u64));
+    let put = Operation::Put(Arc::new(random::bytes(arguments.value as usize, 1)));
+    let get = Operation::Get(Some(arguments.value.into()));
     for (what, operation) in
         [("put", put), ("get", get)].into_iter().take(1 + usize::from(case.both))
     {
@@ -256,8 +243,4 @@ fn report(
         "p99_over_without": p99,
         "steps": steps,
     }))
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    Error::system(path.display().to_string())
 }

@@ -6,7 +6,7 @@
 //! the drive has done the work that it put off, then the space in use over that of the different
 //! chunks alone, and gets of all values in another order.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,10 +78,7 @@ fn main() -> Result<(), Error> {
         record::machine()
     );
     let Some(dir) = dir else { return measure(&arguments) };
-    std::fs::create_dir(dir).map_err(failed(dir))?;
-    let measured = measure(&arguments);
-    std::fs::remove_dir_all(dir).map_err(failed(dir))?;
-    measured
+    program::in_new_folder(dir, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<(), Error> {
@@ -147,7 +144,7 @@ fn turn(
     let fetched = loader.run(&get, &Arc::new(others), keys.len(), arguments.depth)?;
     drop((loader, drive));
     if let Some(media) = media {
-        std::fs::remove_file(&media).map_err(failed(&media))?;
+        std::fs::remove_file(&media).map_err(Error::at(&media))?;
     }
     let per_s = |elapsed: Duration| keys.len() as f64 / elapsed.as_secs_f64();
     let over = used as f64 / values.different_bytes as f64;
@@ -190,8 +187,4 @@ fn report(
         }))?;
     }
     Ok(())
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    Error::system(path.display().to_string())
 }

@@ -70,9 +70,9 @@ impl Plain {
         let hosted = Hosted::start(&config, 1).map_err(csd_client::Error::from)?;
         let (path, depth, stop) = (self.path.clone(), self.depth, stop.clone());
         let read = hosted.door().call(CoreId(0), move || async move {
-            let file = open(&path).await.map_err(failed_at(&path))?;
+            let file = open(&path).await.map_err(Error::at(&path))?;
             let start = Instant::now();
-            read_all(&file, order, (bytes, depth), &stop).await.map_err(failed_at(&path))?;
+            read_all(&file, order, (bytes, depth), &stop).await.map_err(Error::at(&path))?;
             stop.check()?;
             Ok::<_, Error>(start.elapsed())
         });
@@ -93,7 +93,7 @@ impl Plain {
     }
 
     fn failed(&self) -> impl FnOnce(std::io::Error) -> Error + use<> {
-        failed_at(&self.path)
+        Error::at(&self.path)
     }
 }
 
@@ -137,10 +137,6 @@ async fn read_all(
         outcome = outcome.and(task.await);
     }
     outcome
-}
-
-fn failed_at(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    Error::system(path.display().to_string())
 }
 
 /// A file that is deleted when this is dropped.

@@ -1,6 +1,7 @@
 # Parts of the long lane: jobs of Hadoop, and what they make of bad inputs.
 
-jars=${HADOOP_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/csd/hadoop-3.4.2}
+# The recipe knows where it keeps them.
+jars=$(here=$recipes/hadoop && . "$here/lib.sh" && echo "$jars")
 
 # Compiles the tests' own classes against Hadoop's jars, into own.jar.
 compile() {

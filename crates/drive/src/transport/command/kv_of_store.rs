@@ -5,7 +5,6 @@
 use csd_nvme::kv::{Command, Key};
 use csd_nvme::status::Status;
 
-use super::super::data_pdu::DataPdu;
 use super::super::request::{Done, Payload, Request};
 use crate::kv_store::KvStore;
 
@@ -43,9 +42,7 @@ async fn retrieve(
     let value = (*value).as_ref();
     let whole = u32::try_from(value.len()).map_err(|_| Status::INTERNAL_ERROR)?;
     let wanted = whole.min(size);
-    let mut pdu = DataPdu::new(request, wanted, false);
-    pdu.put_all(&value[..wanted as usize]).await;
-    pdu.end(Ok(())).await?;
+    request.send(&value[..wanted as usize], false).await;
     request.core.count_read(u64::from(wanted));
     Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
 }
