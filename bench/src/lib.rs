@@ -10,7 +10,8 @@
 //! - [`frame`]: alternating pairs of runs, progress and interruption
 //! - [`report`]: quartiles, verdicts and tables; [`record`]: results as JSON lines
 //! - [`serve`]: the servers as processes; [`floor`], [`long_floor`]: the servers that bound a
-//!   drive; [`cpus`]: pinning; [`service`]: services of a drive
+//!   drive; [`cpus`]: pinning; [`service`]: services of a drive;
+//!   [`other_work`]: work of the machine that is not a drive's
 //! - [`wire`]: blocking commands; [`client`]: a client that keeps a queue full
 //! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
 //! - [`load`]: a load through the client library; [`kv`]: the measurement of values
@@ -31,6 +32,7 @@ pub mod isal;
 pub mod kv;
 pub mod load;
 pub mod long_floor;
+pub mod other_work;
 pub mod program;
 pub mod random;
 pub mod record;

@@ -6,6 +6,9 @@
 //! this one, which counts nothing and has room for everything that is written. The media are in
 //! files; client and drive share all CPUs, and with one operation in flight they work in turns, so
 //! that one CPU is free.
+//!
+//! The floors are the same kind of work in another process ([`csd_bench::other_work`]): hashing on
+//! idle time, and reads of the drive's medium, with and without the scrub's rate.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +17,7 @@ use std::time::Duration;
 use clap::Parser;
 use csd_bench::frame::Stop;
 use csd_bench::load::{Loader, Operation};
+use csd_bench::other_work::{OtherWork, WINDOW_BYTES};
 use csd_bench::program::{self, Common};
 use csd_bench::record::{self, Record};
 use csd_bench::report::quartiles;
@@ -41,6 +45,9 @@ struct Arguments {
     /// Length of a chunk that is counted, bytes
     #[arg(long, default_value_t = 128)]
     chunk: u32,
+    /// Only the comparisons whose names begin with one of these
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Folder for the media; it must not exist
     #[arg(long, default_value = "build/bench-services")]
     dir: PathBuf,
@@ -53,7 +60,9 @@ const FULL: f64 = 0.8;
 /// Values that show how many bytes one takes.
 const SAMPLE: u32 = 64;
 /// Comparisons of a run.
-const CASES: usize = 5;
+const CASES: usize = 8;
+/// Rate of a drive's scrub unless it is changed.
+const SCRUB_BYTES_PER_S: u64 = 20 << 20;
 /// Time without CPU time of a drive after which it has counted everything.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -64,16 +73,34 @@ struct Loaded {
     drive: Server,
 }
 
-/// A comparison: the drives with and without the work of a service.
+/// A comparison: the drives with and without some work.
 struct Case<'a> {
     name: &'static str,
     on: &'a Loaded,
     off: &'a Loaded,
-    service: &'static str,
-    /// True if one drive has its service paused and resumed.
-    switched: bool,
+    work: Work<'a>,
     /// True if gets are measured, too.
     both: bool,
+}
+
+/// What works next to the operations.
+enum Work<'a> {
+    /// A service that only one of the drives has.
+    Service(&'static str),
+    /// A service that is resumed, and paused again.
+    Resumed(&'static str),
+    /// Another process, or a thread of this one.
+    Other(&'a dyn Fn() -> Result<OtherWork, Error>),
+}
+
+impl Work<'_> {
+    /// Returns the service; `None` if it is no service's work.
+    fn service(&self) -> Option<&'static str> {
+        match self {
+            Self::Service(name) | Self::Resumed(name) => Some(name),
+            Self::Other(_) => None,
+        }
+    }
 }
 
 /// Ratio of a median and of a 99th percentile, and these with the service at work, us.
@@ -101,20 +128,30 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
     let counts = start(arguments, "counts", room, Some(arguments.chunk))?;
     let counts = fill(counts, arguments, count)?;
     counts.drive.until_quiet(QUIET)?;
-    let mut compare = |name, on, service, switched, both| {
-        let case = Case { name, on, off: &plain, service, switched, both };
+    let only = &arguments.only;
+    let mut compare = |name: &'static str, on, work, both| {
+        if !only.is_empty() && !only.iter().any(|begin| name.starts_with(begin)) {
+            return Ok(());
+        }
+        let case = Case { name, on, off: &plain, work, both };
         compare(arguments, &case, &mut record)
     };
+    let medium = arguments.dir.join("plain");
+    let read = |window_s| OtherWork::read(&medium, window_s);
+    let rated = (SCRUB_BYTES_PER_S / WINDOW_BYTES) as u32;
     // Gets give it nothing to count.
-    compare("dedup", &counts, "dedup", false, false)?;
-    compare("checkpoint", &plain, "checkpoint", true, false)?;
-    compare("scrub", &plain, "scrub", true, true)?;
+    compare("dedup", &counts, Work::Service("dedup"), false)?;
+    compare("floor: hash", &plain, Work::Other(&OtherWork::hash), true)?;
+    compare("checkpoint", &plain, Work::Resumed("checkpoint"), false)?;
+    compare("scrub", &plain, Work::Resumed("scrub"), true)?;
+    compare("floor: read", &plain, Work::Other(&|| read(Some(rated))), true)?;
     service::set(&plain.drive, "scrub", Setting::Rate(None))?;
-    compare("scrub without a limit", &plain, "scrub", true, true)?;
+    compare("scrub without a limit", &plain, Work::Resumed("scrub"), true)?;
+    compare("floor: read without a limit", &plain, Work::Other(&|| read(None)), true)?;
     // Until cleaning is steady everything is overwritten once.
     let put = Operation::Put(Arc::new(random::bytes(arguments.value as usize, 1)));
     full.loader.run(&put, &full.keys, full.keys.len(), 16)?;
-    compare("clean at 80 % full", &full, "clean", false, true)
+    compare("clean at 80 % full", &full, Work::Service("clean"), true)
 }
 
 /// Starts a drive on a new medium.
@@ -184,8 +221,9 @@ fn compare(arguments: &Arguments, case: &Case<'_>, record: &mut Record) -> Resul
 
 /// Returns the steps that the case's service has done.
 fn steps(case: &Case<'_>) -> Result<u64, Error> {
+    let Some(name) = case.work.service() else { return Ok(0) };
     let services = service::all(&case.on.drive)?;
-    let entry = services.entries.iter().find(|entry| entry.name_text() == case.service);
+    let entry = services.entries.iter().find(|entry| entry.name_text() == name);
     Ok(entry.map_or(0, |entry| entry.steps()))
 }
 
@@ -200,9 +238,14 @@ fn window(
     depth: u16,
 ) -> Result<[f64; 2], Error> {
     let side = if on { case.on } else { case.off };
-    if case.switched {
-        let setting = if on { Setting::Resume } else { Setting::Pause };
-        service::set(&side.drive, case.service, setting)?;
+    let mut other = None;
+    match case.work {
+        Work::Resumed(name) => {
+            let setting = if on { Setting::Resume } else { Setting::Pause };
+            service::set(&side.drive, name, setting)?;
+        }
+        Work::Other(start) if on => other = Some(start()?),
+        Work::Service(_) | Work::Other(_) => {}
     }
     // Other keys in each window.
     let mut keys = side.keys.to_vec();
@@ -210,9 +253,10 @@ fn window(
     let keys = Arc::new(keys);
     side.loader.run(operation, &keys, arguments.operations / 10, depth)?;
     let ran = side.loader.run(operation, &keys, arguments.operations, depth)?;
-    if case.switched {
-        service::set(&side.drive, case.service, Setting::Pause)?;
+    if let Work::Resumed(name) = case.work {
+        service::set(&side.drive, name, Setting::Pause)?;
     }
+    other.map_or(Ok(()), OtherWork::end)?;
     let us = |quantile| ran.latencies.value_at_quantile(quantile) as f64 / 1e3;
     Ok([us(0.5), us(0.99)])
 }
@@ -228,7 +272,7 @@ fn report(
     let of = |column: usize| quartiles(windows.iter().map(|window| window[column]).collect());
     let [p50, p99, p50_us, p99_us] = [of(0)?, of(1)?, of(2)?, of(3)?];
     println!(
-        "{name:22} {what} {depth:3} in flight: p50 {:6.0} us, ratio {:.2} ({:.2}-{:.2}); p99 \
+        "{name:27} {what} {depth:3} in flight: p50 {:6.0} us, ratio {:.2} ({:.2}-{:.2}); p99 \
          {:6.0} us, ratio {:.2} ({:.2}-{:.2}); {steps} steps",
         p50_us[1], p50[1], p50[0], p50[2], p99_us[1], p99[1], p99[0], p99[2]
     );

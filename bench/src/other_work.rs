@@ -1,0 +1,108 @@
+//! [`OtherWork`]: work of the machine next to a drive that the drive has no part in. A service that
+//! does the same kind of work costs foreground I/O at least as much.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use csd_reactor::{Buffer, Config, File, FileOptions, block_on};
+
+use crate::Error;
+
+/// Bytes that are read at once, as a scrub does.
+pub const WINDOW_BYTES: u64 = 256 << 10;
+
+/// Work that goes on until it is ended or dropped.
+pub struct OtherWork(Kind);
+
+enum Kind {
+    Process(Child),
+    Reading { stop: Arc<AtomicBool>, thread: Option<JoinHandle<Result<(), Error>>> },
+}
+
+impl OtherWork {
+    /// Hashes zeros in a process that runs on idle time only, as a drive's computation does.
+    ///
+    /// # Errors
+    /// If `chrt` of util-linux or `sha1sum` is missing.
+    pub fn hash() -> Result<Self, Error> {
+        let mut hash = Command::new("chrt");
+        hash.args(["--idle", "0", "sha1sum", "/dev/zero"]);
+        hash.stdin(Stdio::null()).stdout(Stdio::null());
+        let started = hash.spawn().map_err(Error::system("cannot start chrt"))?;
+        Ok(Self(Kind::Process(started)))
+    }
+
+    /// Reads a file from its begin to its end, again and again, past the page cache: so many
+    /// windows of [`WINDOW_BYTES`] a second, or one after the other.
+    ///
+    /// # Errors
+    /// If the thread cannot be started; a failed read ends the work, see [`OtherWork::end`].
+    pub fn read(path: &Path, windows_per_s: Option<u32>) -> Result<Self, Error> {
+        let (path, stop) = (path.to_owned(), Arc::new(AtomicBool::new(false)));
+        let pause = windows_per_s.map_or(Duration::ZERO, |count| Duration::from_secs(1) / count);
+        let seen = Arc::clone(&stop);
+        let run = move || {
+            let read = read_until(path.clone(), pause, seen);
+            let done = block_on(&Config::default(), move || read)?;
+            done.map_err(Error::system("cannot read a medium"))
+        };
+        let thread = std::thread::Builder::new().name("reader".to_owned()).spawn(run);
+        let thread = Some(thread.map_err(Error::system("cannot start a thread"))?);
+        Ok(Self(Kind::Reading { stop, thread }))
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// If it had ended before.
+    pub fn end(mut self) -> Result<(), Error> {
+        match &mut self.0 {
+            Kind::Process(child) => match child.try_wait() {
+                Ok(None) => Ok(()),
+                Ok(Some(status)) => Err(Error::Server(format!("sha1sum has ended: {status}"))),
+                Err(error) => Err(Error::system("a process")(error)),
+            },
+            Kind::Reading { stop, thread } => {
+                stop.store(true, Ordering::Relaxed);
+                let ended = thread.take().expect("it is ended once").join();
+                ended.unwrap_or_else(|_| Err(Error::Server("the reader panicked".to_owned())))
+            }
+        }
+    }
+}
+
+impl Drop for OtherWork {
+    fn drop(&mut self) {
+        match &mut self.0 {
+            // Without these it has ended.
+            Kind::Process(child) => drop(child.kill().and_then(|()| child.wait())),
+            Kind::Reading { stop, .. } => stop.store(true, Ordering::Relaxed),
+        }
+    }
+}
+
+async fn read_until(
+    path: std::path::PathBuf,
+    pause: Duration,
+    stop: Arc<AtomicBool>,
+) -> std::io::Result<()> {
+    let options = FileOptions { read: true, direct: true, ..FileOptions::default() };
+    let file = File::open(&path, &options).await?;
+    let window = usize::try_from(WINDOW_BYTES).expect("a window");
+    let (windows, mut buffer) = (file.len().await? / WINDOW_BYTES, Buffer::zeroed(window));
+    let mut due = Instant::now();
+    for number in (0..windows).cycle() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (read, back) = file.read_at(number * WINDOW_BYTES, buffer).await;
+        (buffer, _) = (back, read?);
+        due += pause;
+        csd_reactor::sleep(due.saturating_duration_since(Instant::now())).await;
+    }
+    Ok(())
+}
