@@ -47,8 +47,8 @@ impl OtherWork {
         let seen = Arc::clone(&stop);
         let run = move || {
             let read = read_until(path.clone(), pause, seen);
-            let done = block_on(&Config::default(), move || read)?;
-            done.map_err(Error::system("cannot read a medium"))
+            let done = block_on(&Config::default(), move || read);
+            done.map_err(csd_client::Error::from)?.map_err(Error::system("cannot read a medium"))
         };
         let thread = std::thread::Builder::new().name("reader".to_owned()).spawn(run);
         let thread = Some(thread.map_err(Error::system("cannot start a thread"))?);
