@@ -46,8 +46,8 @@ impl OtherWork {
         let pause = windows_per_s.map_or(Duration::ZERO, |count| Duration::from_secs(1) / count);
         let seen = Arc::clone(&stop);
         let run = move || {
-            let read = read_until(path.clone(), pause, seen);
-            let done = block_on(&Config::default(), move || read);
+            let read = move || read_until(path, pause, seen);
+            let done = block_on(&Config::default(), read);
             done.map_err(csd_client::Error::from)?.map_err(Error::system("cannot read a medium"))
         };
         let thread = std::thread::Builder::new().name("reader".to_owned()).spawn(run);
