@@ -78,27 +78,29 @@ struct Case<'a> {
     name: &'static str,
     on: &'a Loaded,
     off: &'a Loaded,
-    work: Work<'a>,
+    work: Work,
     /// True if gets are measured, too.
     both: bool,
 }
 
 /// What works next to the operations.
-enum Work<'a> {
+enum Work {
     /// A service that only one of the drives has.
     Service(&'static str),
     /// A service that is resumed, and paused again.
     Resumed(&'static str),
-    /// Another process, or a thread of this one.
-    Other(&'a dyn Fn() -> Result<OtherWork, Error>),
+    /// A process that hashes.
+    Hash,
+    /// Reads of the drive's medium, so many windows a second if that is limited.
+    Read(Option<u32>),
 }
 
-impl Work<'_> {
+impl Work {
     /// Returns the service; `None` if it is no service's work.
     fn service(&self) -> Option<&'static str> {
         match self {
             Self::Service(name) | Self::Resumed(name) => Some(name),
-            Self::Other(_) => None,
+            Self::Hash | Self::Read(_) => None,
         }
     }
 }
@@ -136,18 +138,16 @@ fn measure(arguments: &Arguments) -> Result<(), Error> {
         let case = Case { name, on, off: &plain, work, both };
         compare(arguments, &case, &mut record)
     };
-    let medium = arguments.dir.join("plain");
-    let read = |window_s| OtherWork::read(&medium, window_s);
-    let rated = (SCRUB_BYTES_PER_S / WINDOW_BYTES) as u32;
+    let rated = u32::try_from(SCRUB_BYTES_PER_S / WINDOW_BYTES).expect("a few");
     // Gets give it nothing to count.
     compare("dedup", &counts, Work::Service("dedup"), false)?;
-    compare("floor: hash", &plain, Work::Other(&OtherWork::hash), true)?;
+    compare("floor: hash", &plain, Work::Hash, true)?;
     compare("checkpoint", &plain, Work::Resumed("checkpoint"), false)?;
     compare("scrub", &plain, Work::Resumed("scrub"), true)?;
-    compare("floor: read", &plain, Work::Other(&|| read(Some(rated))), true)?;
+    compare("floor: read", &plain, Work::Read(Some(rated)), true)?;
     service::set(&plain.drive, "scrub", Setting::Rate(None))?;
     compare("scrub without a limit", &plain, Work::Resumed("scrub"), true)?;
-    compare("floor: read without a limit", &plain, Work::Other(&|| read(None)), true)?;
+    compare("floor: read without a limit", &plain, Work::Read(None), true)?;
     // Until cleaning is steady everything is overwritten once.
     let put = Operation::Put(Arc::new(random::bytes(arguments.value as usize, 1)));
     full.loader.run(&put, &full.keys, full.keys.len(), 16)?;
@@ -244,8 +244,11 @@ fn window(
             let setting = if on { Setting::Resume } else { Setting::Pause };
             service::set(&side.drive, name, setting)?;
         }
-        Work::Other(start) if on => other = Some(start()?),
-        Work::Service(_) | Work::Other(_) => {}
+        Work::Hash if on => other = Some(OtherWork::hash()?),
+        Work::Read(rate) if on => {
+            other = Some(OtherWork::read(&arguments.dir.join("plain"), rate)?);
+        }
+        Work::Service(_) | Work::Hash | Work::Read(_) => {}
     }
     // Other keys in each window.
     let mut keys = side.keys.to_vec();
