@@ -27,8 +27,9 @@ impl IdleWait {
 
     pub(crate) fn wait(&mut self, core: &Core) -> io::Result<()> {
         let began = core.backend.now();
-        // The compute thread runs on idle time: a spinning reactor would starve it.
-        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.compute_load().works;
+        // Those threads may share the core's CPU: a spinning reactor would starve the compute
+        // thread, which runs on idle time, and hold up a sync for as long as it spins.
+        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.works_aside();
         if spins && spin(core, began + self.spin)? {
             self.learn(!is_for_tunnel(core));
             return Ok(());

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use csd_reactor::{
-    ALIGNMENT, BackendKind, Buffer, Config, Error, File, FileOptions, block_on, sleep,
+    ALIGNMENT, BackendKind, Buffer, Config, Error, File, FileOptions, block_on, busy, sleep,
 };
 
 const READ_WRITE: FileOptions = FileOptions {
@@ -27,9 +27,17 @@ fn with_files<Fut>(backend: BackendKind, body: fn(PathBuf) -> Fut) -> bool
 where
     Fut: Future<Output = ()> + 'static,
 {
+    with_config(Config { backend, ..Config::default() }, body)
+}
+
+/// Does the same with other settings.
+fn with_config<Fut>(config: Config, body: fn(PathBuf) -> Fut) -> bool
+where
+    Fut: Future<Output = ()> + 'static,
+{
+    let backend = config.backend;
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let path = directory.path().to_owned();
-    let config = Config { backend, ..Config::default() };
     match block_on(&config, move || body(path)) {
         Ok(()) => true,
         Err(Error::Start { source, .. }) if backend == BackendKind::Uring => {
@@ -258,4 +266,31 @@ fn a_simulated_machine_has_no_files() {
     });
     let ended = world.run_until(|world| !world.is_running(machine), Duration::from_secs(1));
     assert_eq!(ended, Ok(()));
+}
+
+/// Syncs a file while the core would rather spin, because each wait so far was a short one.
+async fn sync_between_short_waits(directory: PathBuf) {
+    let file = File::open(&directory.join("file"), &READ_WRITE).await.expect("opens");
+    for _ in 0..20 {
+        sleep(Duration::from_micros(10)).await;
+    }
+    assert!(busy().spin_ns > 0, "short waits make a core spin");
+    for _ in 0..20 {
+        let before = busy();
+        file.write_at(0, Buffer::from_slice(b"text")).await.0.expect("is written");
+        file.sync_data().await.expect("is synced");
+        let spent = busy().since(&before);
+        assert_eq!(spent.spin_ns, 0, "{spent:?}");
+    }
+}
+
+/// A kernel thread that syncs may be bound to the core's CPU: a core that spins for 1 ms keeps it
+/// from that for as long.
+#[test]
+fn a_core_does_not_spin_while_a_thread_works_on_a_file() {
+    for backend in [BackendKind::Uring, BackendKind::Epoll] {
+        // As good as for ever, so that no wait is a long one.
+        let config = Config { backend, spin_us: 1_000_000_000, ..Config::default() };
+        with_config(config, sync_between_short_waits);
+    }
 }

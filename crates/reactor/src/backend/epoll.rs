@@ -64,6 +64,10 @@ impl Poller for Epoll {
         self.files.start(op, reply);
     }
 
+    fn works_aside(&self) -> bool {
+        self.files.work()
+    }
+
     fn poll(&self, wait_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {
         let mut room = self.room.borrow_mut();
         let count = os::epoll_wait(self.set.as_raw_fd(), &mut room, wait_ns)?;

@@ -129,6 +129,11 @@ pub(crate) trait Backend {
     /// Runs a long job on a thread of its own, so that other jobs keep taking their turns.
     fn compute_long(&self, job: Box<dyn ErasedJob>);
     fn compute_load(&self) -> ComputeLoad;
+    /// Returns true while other threads of this machine do what this core waits for: computation,
+    /// and operations on files that the kernel or a helper thread does on a thread of its own.
+    fn works_aside(&self) -> bool {
+        self.compute_load().works
+    }
     /// Checks the compute thread for starvation. `foreground_ns` is the time this core has spent on
     /// foreground tasks. Returns the time until the next check is due, ns, or `None` while the
     /// thread is idle.

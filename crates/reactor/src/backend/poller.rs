@@ -31,5 +31,7 @@ pub(crate) trait Poller {
     /// Removes a socket. `armed` are the directions (read, write) that still await an event.
     fn remove(&self, key: SocketKey, fd: RawFd, armed: [bool; 2]);
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>);
+    /// Returns true while operations on files are done on threads, the kernel's included.
+    fn works_aside(&self) -> bool;
     fn poll(&self, wait_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()>;
 }

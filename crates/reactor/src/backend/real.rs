@@ -355,6 +355,10 @@ impl<P: Poller> Backend for Real<P> {
         self.compute.load()
     }
 
+    fn works_aside(&self) -> bool {
+        self.compute.load().works || self.poller.works_aside()
+    }
+
     fn guard_compute(&self, foreground_ns: u64) -> Option<u64> {
         self.compute.watch(self.now().ns(), foreground_ns)
     }

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -23,6 +24,8 @@ struct Queue {
 struct Pool {
     queue: Mutex<Queue>,
     changed: Condvar,
+    // Operations that are not answered.
+    pending: AtomicUsize,
 }
 
 impl Pool {
@@ -31,12 +34,18 @@ impl Pool {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn answer(&self, reply: Sender<FileDone>, done: FileDone) {
+        // Before the answer: the core that gets it looks next.
+        self.pending.fetch_sub(1, Ordering::Relaxed);
+        reply.send(done);
+    }
+
     fn work(&self) {
         let mut queue = self.lock();
         loop {
             if let Some((op, reply)) = queue.waiting.pop_front() {
                 drop(queue);
-                reply.send(op.run());
+                self.answer(reply, op.run());
                 queue = self.lock();
             } else if queue.stopping {
                 return;
@@ -62,12 +71,17 @@ impl FileThreads {
         let queue = Queue { waiting: VecDeque::new(), idle: 0, stopping: false };
         Self {
             name: format!("{core_name}-file"),
-            pool: Arc::new(Pool { queue: Mutex::new(queue), changed: Condvar::new() }),
+            pool: Arc::new(Pool {
+                queue: Mutex::new(queue),
+                changed: Condvar::new(),
+                pending: AtomicUsize::new(0),
+            }),
             threads: std::cell::RefCell::default(),
         }
     }
 
     pub(crate) fn start(&self, op: Box<FileOp>, reply: Sender<FileDone>) {
+        self.pool.pending.fetch_add(1, Ordering::Relaxed);
         let mut queue = self.pool.lock();
         queue.waiting.push_back((op, reply));
         let short_of_hands = queue.waiting.len() > queue.idle;
@@ -86,11 +100,16 @@ impl FileThreads {
         }
     }
 
+    /// Returns true while an operation is not answered.
+    pub(crate) fn work(&self) -> bool {
+        self.pool.pending.load(Ordering::Relaxed) > 0
+    }
+
     /// Answers every queued operation with the error that prevented a thread from starting.
     fn refuse(&self, error: &io::Error) {
         let waiting = std::mem::take(&mut self.pool.lock().waiting);
         for (op, reply) in waiting {
-            reply.send(op.finish(Err(no_thread(error))));
+            self.pool.answer(reply, op.finish(Err(no_thread(error))));
         }
     }
 }

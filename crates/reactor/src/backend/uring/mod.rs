@@ -55,6 +55,8 @@ struct Inner {
     finished: Vec<(Sender<FileDone>, FileDone)>,
     /// Operations that wait for room in the ring to be submitted again.
     restart: Vec<u32>,
+    /// Operations in slots that the kernel may do on a thread.
+    aside: usize,
 }
 
 impl Uring {
@@ -72,6 +74,7 @@ impl Uring {
             in_flight: 0,
             finished: Vec::new(),
             restart: Vec::new(),
+            aside: 0,
         };
         inner.watch_notifier(notifier.as_raw_fd())?;
         inner.ring.submit()?;
@@ -136,6 +139,7 @@ impl Inner {
     }
 
     fn insert(&mut self, slot: FileSlot) -> u32 {
+        self.aside += usize::from(is_aside(&slot.op.action));
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.ops.push(None);
             u32::try_from(self.ops.len() - 1).expect("fewer than 2^32 operations fit in memory")
@@ -147,6 +151,7 @@ impl Inner {
     fn end(&mut self, index: u32, result: io::Result<u64>) {
         if let Some(slot) = self.ops[index as usize].take() {
             self.vacant.push(index);
+            self.aside -= usize::from(is_aside(&slot.op.action));
             self.finished.push((slot.reply, slot.op.finish(result)));
         }
     }
@@ -243,6 +248,13 @@ impl Inner {
     }
 }
 
+/// Returns true for an operation that the kernel does on a thread of its own, which may be bound to
+/// the caller's CPU: a sync always, a write where it would wait, such as for blocks of a file that
+/// were never written.
+fn is_aside(action: &Action) -> bool {
+    !matches!(action, Action::Read { .. })
+}
+
 /// Returns true for errors of `io_uring_enter` and of entries that another try may get over.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
@@ -320,6 +332,10 @@ impl Poller for Uring {
         let finished = std::mem::take(&mut inner.finished);
         drop(inner);
         deliver(finished);
+    }
+
+    fn works_aside(&self) -> bool {
+        self.inner.borrow().aside > 0 || self.files.work()
     }
 
     fn poll(&self, wait_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {
