@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::core_choice::Chooser;
 use crate::dedup::job;
@@ -14,9 +15,12 @@ use csd_kvlog::new_values::NewValues;
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::service::{Pending, Service, Step};
 use csd_nvme::status::Status;
+use csd_reactor::sleep;
 
 /// Most memory of a core for the buffers of Stores whose values are not counted yet, bytes.
 const AT_HAND_BYTES: u64 = 8 << 20;
+/// Time for which values are gathered before they are counted.
+const GATHERED: Duration = Duration::from_millis(10);
 
 /// Returns the part of a core in the counting.
 pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
@@ -28,7 +32,7 @@ pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
 /// Most values that wait to share chunks while others are counted: 4 MiB of their keys.
 const ALIKE_MAX: usize = 1 << 16;
 
-/// The counting of a core. A step is the values of a group commit, or one value of the medium; it
+/// The counting of a core. A step is the values of group commits, or one value of the medium; it
 /// is done on the core that the policy names. When none is left, a step is one value that comes to
 /// share chunks: the more is counted by then, the more it shares at once.
 struct Counting {
@@ -84,7 +88,12 @@ impl Service for Counting {
         Box::pin(self.count())
     }
 
+    /// Values that arrive soon after one another are counted together: the compute thread begins
+    /// once for all of them, and most commands find it at rest.
     fn wait(&mut self) -> Pending<'_, ()> {
-        Box::pin(self.values.arrived())
+        Box::pin(async {
+            self.values.arrived().await;
+            sleep(GATHERED).await;
+        })
     }
 }

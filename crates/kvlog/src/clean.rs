@@ -24,9 +24,9 @@ use crate::segment_head::SegmentHeader;
 use crate::shard::{Append, Change, Location, Outcome, Segment, Shard};
 use crate::walk::{Step, Until, Walk};
 
-/// Bytes of records that are moved at once, which bounds the memory of cleaning. A longer value is
-/// moved alone.
-const BATCH_BYTES: u64 = 2 << 20;
+/// Bytes of records that are moved at once. Stores of the shard wait for as long as it takes to
+/// write them. A longer value is moved alone.
+const BATCH_BYTES: u64 = 256 << 10;
 /// Bytes read at once from a segment that is cleaned.
 const WINDOW_BYTES: u64 = 256 << 10;
 /// Divisor of the smallest share of a segment that cleaning it must give back.
@@ -257,7 +257,8 @@ mod tests {
         assert_eq!(gain(&full, false, 0, PAYLOAD), PAYLOAD / 4);
         // Cut off early: its records fit the open segment, so all of its space is freed.
         let short = segment(PAYLOAD / 8, PAYLOAD / 8, 4096);
-        assert!(gain(&short, false, PAYLOAD / 2, PAYLOAD) > PAYLOAD / 8 * 7 - 2 * PAGE_BYTES);
+        let padding = (PAYLOAD / 8 / BATCH_BYTES + 1) * PAGE_BYTES;
+        assert_eq!(gain(&short, false, PAYLOAD / 2, PAYLOAD), PAYLOAD / 8 * 7 - padding);
         // One long record: moved, it would leave as much unused space behind it elsewhere.
         let long = segment(PAYLOAD / 3 * 2, PAYLOAD / 3 * 2, PAYLOAD / 3 * 2);
         assert!(gain(&long, false, PAYLOAD / 2, PAYLOAD) < PAYLOAD / 64);

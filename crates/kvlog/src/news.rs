@@ -33,7 +33,10 @@ pub(crate) struct NewValue {
     pub from: Option<(u32, u64)>,
 }
 
-/// Values of one group commit, or one value from the medium.
+/// Buffers of values at hand are put together up to about so many bytes.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Values of group commits, or one value from the medium.
 #[derive(Debug)]
 pub struct Batch {
     buffers: Vec<Buffer>,
@@ -53,6 +56,21 @@ impl Batch {
         let starts = buffers.iter().scan(0, start).collect();
         let (keys, values) = values.into_iter().unzip();
         Self { buffers, starts, values, keys }
+    }
+
+    /// Appends another one.
+    fn append(&mut self, mut other: Self) {
+        let end = self.bytes();
+        self.buffers.append(&mut other.buffers);
+        self.starts.extend(other.starts.iter().map(|start| end + start));
+        let shifted = |value: &Range<usize>| end + value.start..end + value.end;
+        self.values.extend(other.values.iter().map(shifted));
+        self.keys.append(&mut other.keys);
+    }
+
+    /// Returns the bytes of memory that it holds.
+    fn bytes(&self) -> usize {
+        self.buffers.iter().map(|buffer| buffer.len()).sum()
     }
 
     /// Returns namespace and key of each value.
@@ -79,11 +97,6 @@ impl Batch {
     pub fn value_bytes(&self) -> u64 {
         self.values.iter().map(|value| value.len() as u64).sum()
     }
-}
-
-/// Returns the bytes of memory that buffers hold.
-fn bytes_of(buffers: &[Buffer]) -> u64 {
-    buffers.iter().map(|buffer| buffer.len() as u64).sum()
 }
 
 /// Records of a segment that were not read.
@@ -144,10 +157,10 @@ impl News {
             let start = usize::try_from(value_offset(value.offset) - at).expect("it fits memory");
             (value.key, start..start + value.bytes as usize)
         };
-        let bytes = self.bytes.get() + bytes_of(&buffers);
+        let batch = Batch::new(buffers, new.iter().map(range).collect());
+        let bytes = self.bytes.get() + batch.bytes() as u64;
         if bytes <= self.bytes_max {
             self.bytes.set(bytes);
-            let batch = Batch::new(buffers, new.iter().map(range).collect());
             self.at_hand.borrow_mut().push_back(batch);
         } else {
             self.note(place, &new);
@@ -175,10 +188,16 @@ impl News {
         self.unread.borrow().get(&segment).is_some_and(|unread| unread.has(offset))
     }
 
-    /// Returns values at hand, if there are some.
+    /// Returns values at hand, if there are some: those of several groups if they are short.
     pub(crate) fn at_hand(&self) -> Option<Batch> {
-        let batch = self.at_hand.borrow_mut().pop_front()?;
-        self.bytes.set(self.bytes.get() - bytes_of(&batch.buffers));
+        let mut waiting = self.at_hand.borrow_mut();
+        let mut batch = waiting.pop_front()?;
+        while batch.bytes() < BATCH_BYTES
+            && let Some(next) = waiting.pop_front()
+        {
+            batch.append(next);
+        }
+        self.bytes.set(self.bytes.get() - batch.bytes() as u64);
         Some(batch)
     }
 
@@ -217,5 +236,56 @@ impl News {
             true => *first = SegmentRange { offset, bytes: end - offset },
             false => drop(found.ranges.pop_front()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_nvme::kv::Key;
+
+    use super::*;
+
+    /// Groups of which each has one value behind 64 bytes, numbered from 0.
+    fn written(count: u8, value_bytes: usize) -> News {
+        let news = News::new(std::iter::empty(), 1 << 20);
+        let place = Place { shard: 0, segment: 1, sequence: 1 };
+        for number in 0..count {
+            let start = value_offset(0);
+            let mut bytes = vec![0; usize::try_from(start).unwrap()];
+            bytes.resize(bytes.len() + value_bytes, number);
+            let (head, rest) = bytes.split_at(bytes.len() / 2);
+            let buffers = vec![Buffer::from_slice(head), Buffer::from_slice(rest)];
+            let key = (2, Key::new(&[number]).unwrap());
+            let bytes = u32::try_from(value_bytes).unwrap();
+            news.take(place, 0, buffers, &[NewValue { key, offset: 0, bytes, from: None }]);
+        }
+        news
+    }
+
+    #[test]
+    fn short_groups_are_given_out_together_up_to_a_bound() {
+        let value_bytes = BATCH_BYTES / 4;
+        let news = written(10, value_bytes);
+        let mut numbers = 0..10_u8;
+        let mut batches = Vec::new();
+        while let Some(batch) = news.at_hand() {
+            for (key, value) in batch.keys().iter().zip(batch.values()) {
+                let number = numbers.next().unwrap();
+                assert_eq!(key.1.as_bytes(), [number]);
+                let bytes = batch.pieces(value.clone()).flatten().copied().collect::<Vec<u8>>();
+                assert!(bytes == vec![number; value_bytes], "value {number}");
+            }
+            batches.push(batch.keys().len());
+        }
+        assert_eq!(batches, [4, 4, 2]);
+        assert_eq!(news.bytes.get(), 0);
+    }
+
+    #[test]
+    fn a_long_group_is_given_out_alone() {
+        let news = written(2, BATCH_BYTES);
+        assert_eq!(news.at_hand().unwrap().keys().len(), 1);
+        assert_eq!(news.at_hand().unwrap().keys().len(), 1);
+        assert!(news.at_hand().is_none());
     }
 }

@@ -29,8 +29,8 @@ use crate::shard::{Location, Shard};
 use crate::shards::Shards;
 use crate::walk::{Step, Until, Walk};
 
-/// Bytes read at once where records are short.
-const WINDOW_BYTES: u64 = 256 << 10;
+/// Bytes read at once where records are short. A Retrieve may wait for as long as that takes.
+const WINDOW_BYTES: u64 = 64 << 10;
 /// Pause between two passes, so that an empty log is not looked at all the time.
 const PASS_PAUSE: Duration = Duration::from_secs(1);
 
