@@ -28,6 +28,7 @@ need_machine() {
     done
     [ "$(id -u)" = 0 ] || { skip all "needs root"; ended; }
     [ -e /dev/net/tun ] && [ -e /dev/fuse ] || { skip all "no /dev/net/tun or no /dev/fuse"; ended; }
+    unshare --net true 2>/dev/null || { skip all "no network namespace may be made"; ended; }
     packaging/os/make.sh build/os/root full || { skip all "no image could be made"; ended; }
 }
 cleanup() {
