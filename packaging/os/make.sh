@@ -2,8 +2,9 @@
 # Makes the image of the operating system of drives: a root folder of Debian.
 # Usage: packaging/os/make.sh FOLDER [full|short|shared]
 # full has what Hadoop, Spark and MPI run on; short has OpenSSH, Python and busybox; shared has a
-# kernel that runs as a process (user-mode-linux), the tools of OCFS2 and those of `csd os`. An image that is there
-# already and has the same packages is kept. Needs root, mmdebstrap and a mirror.
+# kernel that runs as a process (user-mode-linux), the tools of OCFS2 and those of `csd os`, Open MPI,
+# FFTW with its compiler, and NumPy. An image that is there already and has the same packages is kept.
+# Needs root, mmdebstrap and a mirror.
 set -euo pipefail
 folder=${1:?name the folder of the image} form=${2:-full}
 suite=${SUITE:-bookworm}
@@ -11,7 +12,10 @@ packages=openssh-server,python3,busybox-static,procps,iproute2
 case $form in
 full) packages+=,openjdk-17-jre-headless,openmpi-bin,libopenmpi-dev,libfftw3-double3,libfftw3-single3,libfftw3-mpi3,gcc,libc6-dev,iperf3,rsync ;;
 short) ;;
-shared) packages=busybox-static,e2fsprogs,iproute2,kmod,nvme-cli,ocfs2-tools,runc,user-mode-linux ;;
+shared)
+    packages=busybox-static,e2fsprogs,iproute2,kmod,nvme-cli,ocfs2-tools,runc,user-mode-linux
+    packages+=,openmpi-bin,libopenmpi-dev,libfftw3-dev,gcc,libc6-dev,python3-numpy
+    ;;
 *) echo "$form: say full, short or shared" >&2; exit 2 ;;
 esac
 # user-mode-linux has its modules in a folder in which its kernel does not look. The tools of OCFS2

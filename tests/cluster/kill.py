@@ -3,12 +3,14 @@
 kill.py ARRAY.toml NAME [all|drive|tunnel]
 
 `drive` kills the drive's process alone, `tunnel` this machine's end of its tunnel.
+It ends once all of them are gone.
 """
 
 import contextlib
 import json
 import os
 import pathlib
+import select
 import signal
 import sys
 import tomllib
@@ -40,10 +42,15 @@ def main() -> None:
     found = processes(pathlib.Path(array).absolute(), name, what)
     if not found:
         sys.exit(f"{name}: no process of {what}")
+    handles = []
     for pid in found:
         # One may have ended with the others.
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            handles.append(os.pidfd_open(pid))
+            signal.pidfd_send_signal(handles[-1], signal.SIGKILL)
+    # What starts them again looks whether they run. A handle is readable once its process is gone.
+    for handle in handles:
+        select.select([handle], [], [])
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ run_parts() { # run_parts PART...
         [[ ${#chosen[@]} -gt 0 && " ${chosen[*]} " != *" $part "* ]] || "part_$part"
     done
 }
-if has_mpi; then
-    expect 0 mpi-up.log inside "$recipes/mpi/up" 1
-    run_parts mpi_whole mpi_restart
+if start_mpi; then
+    run_parts mpi_whole mpi_restart mpi_lost
 fi
 if start_hadoop && compile; then
     "$python" "$recipes/hadoop/words.py" make text 1 8 2500

@@ -8,8 +8,7 @@ cd "$(dirname "$0")/../.."
 need_machine
 start_array 2G
 
-if has_mpi; then
-    expect 0 mpi-up.log inside "$recipes/mpi/up" 1
+if start_mpi; then
     mpicc -O2 -Wall -o dft "$recipes/mpi/dft.c" -lfftw3 -lm
     seed=1
     for name in host d0 d1; do
@@ -36,32 +35,13 @@ for drive in job["drives"]:
     assert drive["os_cpu_s"] > 0 and drive["tunnel_sent_bytes"] > 0, drive
 PYTHON
     done_with "MPI: transforms of host and drives are NumPy's, and the job was metered"
-    # A drive that is gone: some objects are left, and a second job does only those.
-    # A killed drive loses what was not synced.
+    # Some objects are left, and a second job does only those. A killed drive loses what was not
+    # synced.
     in_drive d1 "rm '$work'/cubes/1d-0000*.dft && sync -f '$work/cubes'"
-    cat >waits <<'SCRIPT'
-#!/bin/sh
-# The folder of the journal is on the host alone.
-if [ -d "$(dirname "$CSD_JOURNAL")" ]; then
-    printf 'todo d1/a\ntodo d1/b\ndone d1/a\n' >"$CSD_JOURNAL"
-    echo >begun
-fi
-exec sleep 1000
-SCRIPT
-    chmod +x waits
-    inside "$recipes/mpi/run" ./waits >lost.log 2>&1 &
-    job=$! at=$SECONDS
-    until_seen $job [ -e begun ]
-    kill_drive d1
-    code=0
-    wait $job || code=$?
-    [ $code != 0 ] && [ $((SECONDS - at)) -le 60 ] || { echo "exit code $code after $((SECONDS - at)) s" >&2; exit 1; }
-    grep -q "error: drive d1 ($network.3)" lost.log
-    [ "$(cat csd-array/mpi/left)" = d1/b ]
-    inside "$CSD" --quiet array up >again.log 2>&1
+    lose_rank
     expect 0 dft2.log inside "$recipes/mpi/run" ./dft "$work/cubes"
     grep -q '^100 objects' dft2.log
-    done_with "MPI: a drive that is gone is named, and a second job does what is left"
+    done_with "MPI: a drive that is gone ends a job after $took s, and a second job does what is left"
 fi
 
 if start_hadoop; then
@@ -73,12 +53,14 @@ if start_hadoop; then
     expect 0 put.log hadoop fs -put "$work/text" /in
     expect 0 wordcount.log inside "$CSD" meter -o job.json -- \
         "$recipes/hadoop/run" wordcount -Dmapreduce.job.reduces=2 /in /out
-    # Both drives have every block, so each map is next to its own.
+    # Both drives have every block, so each map is next to its own. A task that a busy machine has
+    # begun twice counts twice.
     "$python" - <<'PYTHON'
 import json
 tasks = json.load(open("job.json"))["result"]["tasks"]
-assert (tasks["jobs"], tasks["maps"], tasks["reduces"]) == (1, 2, 2), tasks
-assert (tasks["maps_data_local"], tasks["maps_rack_local"], tasks["maps_other"]) == (2, 0, 0), tasks
+assert tasks["jobs"] == 1 and tasks["maps"] >= 2 and tasks["reduces"] >= 2, tasks
+places = tasks["maps_data_local"], tasks["maps_rack_local"], tasks["maps_other"]
+assert places == (tasks["maps"], 0, 0), tasks
 PYTHON
     hadoop fs -cat '/out/part*' 2>/dev/null | "$python" "$recipes/hadoop/words.py" check text
     expect 255 exists.log hadoop wordcount /in /out

@@ -76,7 +76,8 @@ def prepare(build: Path, root: Path) -> Path:
     """Make, or find, the machine's kernel and root disk."""
     made = build / KERNEL
     stamp = made / "stamp"
-    sources = (Path(f"{root}.stamp"), root / "csd-node", Path(__file__))
+    own = [root / name for name in ("csd-node", "csd-mpi/dft.c", "csd-mpi/objects.py")]
+    sources = (Path(f"{root}.stamp"), *own, Path(__file__))
     recipe = "".join(source.read_text() for source in sources)
     if stamp.is_file() and stamp.read_text() == recipe:
         return made

@@ -14,7 +14,9 @@ done
 names=(host drive)
 mount -t sysfs sysfs /sys
 mountpoint -q /dev || mount -t devtmpfs dev /dev
-for folder in /run /tmp /mnt /etc/ocfs2; do mount -t tmpfs tmpfs "$folder"; done
+# Programs of MPI share memory there.
+mkdir -p /dev/shm
+for folder in /run /tmp /mnt /etc/ocfs2 /dev/shm; do mount -t tmpfs tmpfs "$folder"; done
 hostname "${names[node]}"
 ip link set lo up
 ip address add "10.77.0.$((node + 1))/24" dev "$device"

@@ -32,6 +32,11 @@ WRITER = (
     "touch /tmp/ended"
 )
 EACH = 30
+# The recipe of MPI, as the image has it: its program, and what makes objects and knows the answers.
+RECIPE = ROOT / "recipes/mpi"
+OBJECTS = "python3 /csd-mpi/objects.py"
+COUNTS = (40, 10, 2)
+MPIRUN = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2"
 # A drive in the kernel "drive", and its operating system.
 NQN = "nqn.2026-11.io.csdstore:drive"
 INSIDE = f"nvme+unix:///run/d0.sock/{NQN}"
@@ -95,6 +100,24 @@ class Lane:
         self.both(f"for i in $(seq {EACH}); do {append}; done")
         for count in self.both("wc -l <shared/appends"):
             require(count == str(2 * EACH), f"{count} lines")
+
+    def transforms(self) -> None:
+        """Transform on each kernel what the other wrote, at once; the writers know the answers."""
+        whole = str(sum(COUNTS))
+        counts = " ".join(map(str, COUNTS))
+        folders = [f"$PWD/shared/of-{node.name}" for node in self.nodes]
+        for number, (node, folder) in enumerate(zip(self.nodes, folders, strict=True)):
+            node.run(f"{OBJECTS} make {folder} {number + 1} {counts}", seconds=300)
+        with ThreadPoolExecutor() as pool:
+            jobs = [
+                pool.submit(node.run, f"{MPIRUN} /csd-mpi/dft {folder}", seconds=300)
+                for node, folder in zip(self.nodes, reversed(folders), strict=True)
+            ]
+        for job in jobs:
+            require(f"{whole} objects in" in job.result(), f"a job said {job.result()!r}")
+        for node, folder in zip(self.nodes, folders, strict=True):
+            said = node.run(f"{OBJECTS} check {folder}", seconds=300)
+            require(said.startswith(f"{whole} transforms, "), f"the check said {said!r}")
 
     def recovery(self) -> None:
         """Kill one kernel while both write: the other goes on, and nothing synced is lost."""
@@ -246,6 +269,12 @@ def missing(options: argparse.Namespace) -> str | None:
     if subprocess.run(make, check=False).returncode:
         return "the image cannot be made"
     shutil.copy(Path(__file__).parent / "node.sh", options.image / "csd-node")
+    folder = options.image / "csd-mpi"
+    folder.mkdir(exist_ok=True)
+    for name in ("dft.c", "objects.py"):
+        shutil.copy(RECIPE / name, folder)
+    build = ["chroot", str(options.image), "mpicc", "-O2", "-Wall", "-o", "/csd-mpi/dft"]
+    subprocess.run([*build, "/csd-mpi/dft.c", "-lfftw3", "-lm"], check=True)
     return None
 
 
@@ -283,8 +312,8 @@ def main() -> int:
     passed = failed = 0
     try:
         doors.open()
-        checks = [lane.mounts, lane.files, lane.locks, lane.recovery, lane.back, lane.clean]
-        checks += [lane.programs, lane.array]
+        checks = [lane.mounts, lane.files, lane.locks, lane.transforms, lane.recovery, lane.back]
+        checks += [lane.clean, lane.programs, lane.array]
         for check in checks:
             began = time.monotonic()
             try:

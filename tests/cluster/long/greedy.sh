@@ -26,7 +26,7 @@ greedy() { # greedy WHAT CAUSE
     wait $other
     hadoop fs -cat "/next-to-$1/part*" 2>fs.log | "$python" "$recipes/hadoop/words.py" check text
     [ "$(daemons)" = "$before" ] || { echo "other daemons run:"; echo "$before"; daemons; exit 1; } >&2
-    for drive in d0 d1; do until back_to $drive "${used[$drive]}"; do sleep 1; done; done
+    for drive in d0 d1; do eventually back_to $drive "${used[$drive]}"; done
 }
 
 part_greedy_memory() {
@@ -36,7 +36,7 @@ part_greedy_memory() {
 part_greedy_processes() {
     greedy processes 'native thread.*process/resource limits reached|Resource temporarily unavailable'
     local drive
-    for drive in d0 d1; do while in_drive $drive 'pgrep -x sleep >/dev/null'; do sleep 1; done; done
+    for drive in d0 d1; do eventually in_drive $drive '! pgrep -x sleep >/dev/null'; done
     done_with "Hadoop: a map that starts processes without end fails with its cause, and all else goes on"
 }
 part_greedy_disk() {

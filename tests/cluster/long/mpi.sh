@@ -28,3 +28,9 @@ part_mpi_restart() {
     grep -q 'rounds of 3 ranks, every sum right' rounds.log
     done_with "MPI: the drive of a rank is killed and started again, and the job goes on"
 }
+
+part_mpi_lost() {
+    lose_rank
+    [ "$took" -le 60 ] || { echo "the job ended only after $took s" >&2; exit 1; }
+    done_with "MPI: a drive that is gone ends the job after $took s, and is named"
+}
