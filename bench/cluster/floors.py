@@ -2,10 +2,10 @@
 """Jobs on drives compared in pairs with the same jobs on their floor (``floor.py``).
 
 ``dft``: the transforms of recipes/mpi by host and two drives. ``allreduce``: 4 MiB over the three.
-``netpipe``: NetPIPE's curves from host to drive and from drive to drive. ``hadoop``: WordCount, Sort
-and TeraSort. Sides take turns within a round, and every second round begins with the other side.
-Each round is recorded at once. ``table.py`` prints what the record has. Needs root, what `csd os`
-and the recipes need, and for ``netpipe`` Debian's netpipe-openmpi.
+``netpipe``: NetPIPE's curves from host to drive and from drive to drive. ``hadoop``: WordCount,
+Sort and TeraSort. Sides take turns within a round, and every second round begins with the other
+side. Each round is recorded at once. ``table.py`` prints what the record has. Needs root, what
+`csd os` and the recipes need, and for ``netpipe`` Debian's netpipe-openmpi.
 """
 
 import argparse
@@ -169,14 +169,10 @@ def shuffle(done: Done) -> dict[str, float] | None:
     """Return CPU time of this host's ends of tunnels and of the machine during the shuffle."""
     window = shuffle_window(done.log)
     times = [one for one in done.ran.times if window and window[0] <= one[0] <= window[1]]
-    if len(times) < 2:
+    if not times or times[0] is times[-1]:
         return None
-    first, last = times[0], times[-1]
-    return {
-        "s": last[0] - first[0],
-        "routing_s": last[1] - first[1],
-        "machine_s": last[2] - first[2],
-    }
+    passed = [last - first for first, last in zip(times[0], times[-1], strict=True)]
+    return dict(zip(("s", "routing_s", "machine_s"), passed, strict=True))
 
 
 MEASURES = {"dft": dft, "allreduce": allreduce, "netpipe": netpipe, "hadoop": hadoop}

@@ -1,4 +1,4 @@
-"""Prints where the tasks of a job of Hadoop ran, and what they moved, as its JobHistoryServer knows.
+"""Prints where the tasks of a job of Hadoop ran, and what they moved, by its JobHistoryServer.
 
 history.py ADDRESS JOB, on the host of the cluster: JSON with lists `maps` (node, bytes of output
 as they are sent) and `reduces` (node, bytes fetched)
@@ -16,6 +16,7 @@ TRIES, PAUSE_S = 60, 0.5
 
 
 def main() -> None:
+    """Ask, and print."""
     address, job = sys.argv[1:]
     root = f"http://{address}:19888/ws/v1/history/mapreduce/jobs/{job}/tasks"
 

@@ -1,4 +1,4 @@
-"""Jobs of a cluster: three of Hadoop (those of HiBench, by its own examples), and transforms by MPI."""
+"""Jobs of a cluster: those of HiBench, by examples of Hadoop itself, and transforms by MPI."""
 
 import json
 import re
@@ -27,6 +27,8 @@ JOBS = ("wordcount", "sort", "terasort")
 #: Of each job; the text is of sequence files.
 INPUTS = {"wordcount": "text", "sort": "text", "terasort": "rows"}
 ROW_BYTES = 100
+#: Progress of maps and reduces, percent, between which the shuffle lies.
+ALL, FETCHED = 100, 33
 WRITERS = 4
 
 
@@ -154,8 +156,10 @@ def explained_bytes(done: Done, moved: dict[str, list[tuple[str, int]]], copies:
 
 
 def shuffle_window(log: str) -> tuple[float, float] | None:
-    """Return begin and end of a job's shuffle, seconds since 1970: from the last map's end until
-    reduces have more than a third of their work, which begins with fetching.
+    """Return begin and end of a job's shuffle, seconds since 1970.
+
+    It begins when the last map has ended, and ends when reduces have done more than a third of
+    their work, which is fetching.
     """
     begin = None
     for line in log.splitlines():
@@ -166,9 +170,9 @@ def shuffle_window(log: str) -> tuple[float, float] | None:
             continue
         text, milliseconds, maps, reduces = shown.groups()
         at = time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S")) + int(milliseconds) / 1000
-        if begin is None and int(maps) == 100:
+        if begin is None and int(maps) == ALL:
             begin = at
-        if begin is not None and int(reduces) > 33:
+        if begin is not None and int(reduces) > FETCHED:
             return begin, at
     return None
 

@@ -15,6 +15,7 @@ COMMANDS = {"tso": 0x1F, "gso": 0x24, "gro": 0x2C}
 
 
 def main() -> None:
+    """Set all three."""
     device, wanted = sys.argv[1], {"on": 1, "off": 0}[sys.argv[2]]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for command in COMMANDS.values():
