@@ -32,11 +32,10 @@ from clusters import (
 from jobs import (
     INPUTS,
     JOBS,
-    Done,
     Hadoop,
     Transforms,
     explained_bytes,
-    shuffle_window,
+    shuffle,
     transforms_s,
 )
 
@@ -163,16 +162,6 @@ def hadoop(options: argparse.Namespace, _folder: Path, sides: Sides, stack: Exit
                     found["explained_bytes"] = explained_bytes(done, moved, DRIVES)
                     found["shuffle"] = shuffle(done)
             keep(options, "floors: hadoop", ("input", "block"), found)
-
-
-def shuffle(done: Done) -> dict[str, float] | None:
-    """Return CPU time of this host's ends of tunnels and of the machine during the shuffle."""
-    window = shuffle_window(done.log)
-    times = [one for one in done.ran.times if window and window[0] <= one[0] <= window[1]]
-    if not times or times[0] is times[-1]:
-        return None
-    passed = [last - first for first, last in zip(times[0], times[-1], strict=True)]
-    return dict(zip(("s", "routing_s", "machine_s"), passed, strict=True))
 
 
 MEASURES = {"dft": dft, "allreduce": allreduce, "netpipe": netpipe, "hadoop": hadoop}

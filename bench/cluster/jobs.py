@@ -177,6 +177,16 @@ def shuffle_window(log: str) -> tuple[float, float] | None:
     return None
 
 
+def shuffle(done: Done) -> dict[str, float] | None:
+    """Return CPU time of this host's ends of tunnels and of the machine during the shuffle."""
+    window = shuffle_window(done.log)
+    times = [one for one in done.ran.times if window and window[0] <= one[0] <= window[1]]
+    if not times or times[0] is times[-1]:
+        return None
+    passed = [last - first for first, last in zip(times[0], times[-1], strict=True)]
+    return dict(zip(("s", "routing_s", "machine_s"), passed, strict=True))
+
+
 class Transforms:
     """The transforms of recipes/mpi on a cluster."""
 
@@ -205,6 +215,12 @@ class Transforms:
                 unpack = f"{here} {self.objects} && tar -C /data/cubes -xf -"
                 self.cluster.in_drive(name, unpack, given=packed.read_bytes())
                 run(None, "rm", "-r", folder, packed)
+
+    def empty(self) -> None:
+        """Remove all objects, with their transforms."""
+        run(None, "rm", "-rf", self.objects)
+        for name in self.cluster.names:
+            self.cluster.in_drive(name, "rm -rf /data/cubes")
 
     def clear(self) -> None:
         """Remove all transforms."""
