@@ -25,7 +25,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from compared import ROOT, cpu_s, record, run, say
-
 from floor import floor_up, groups
 
 RECIPES = ROOT / "recipes"

@@ -16,8 +16,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import run, say
-
 from clusters import (
     RECIPES,
     Cluster,
@@ -29,6 +27,7 @@ from clusters import (
     missing,
     work,
 )
+from compared import run, say
 from jobs import (
     INPUTS,
     JOBS,

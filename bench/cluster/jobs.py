@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from clusters import NETWORK, RECIPES, Cluster, Ran, metered
 from compared import run
 from csdplan.jobs.hadoop import Counters, counters
-
-from clusters import NETWORK, RECIPES, Cluster, Ran, metered
 
 TEXT = "org.apache.hadoop.io.Text"
 LIB = "org.apache.hadoop.mapreduce.lib"

@@ -14,9 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import say
-
 from clusters import RECIPES, Drives, add_options, keep, metered, missing, work
+from compared import say
 from jobs import INPUTS, JOBS, Hadoop, Transforms, transforms_s
 
 CPUS = 0.9

@@ -19,9 +19,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import run, say
-
 from clusters import RECIPES, Drives, add_options, groups, keep, missing, os_times, value, work
+from compared import run, say
 from jobs import INPUTS, JOBS, Hadoop, Transforms, transforms_s
 
 PERIOD_US = 100_000

@@ -15,9 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import cpu_s, run
-
 from clusters import Drives, add_options, keep, missing, value, work
+from compared import cpu_s, run
 from jobs import Hadoop, explained_bytes, shuffle
 
 CPUS = 0.9
