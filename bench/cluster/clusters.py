@@ -37,7 +37,7 @@ CONTAINER = (b"YarnChild", b"MRAppMaster")
 
 @dataclass
 class Ran:
-    """What a command took."""
+    """Consumption of a command."""
 
     wall_s: float
     # By class: host, os, drives, tunnels_inside, tunnels_outside.

@@ -1,4 +1,4 @@
-"""Measurements of clusters: what is read from logs, and the tables. No figure here was measured."""
+"""Measurements of clusters: reading logs, and tables. No figure here was measured."""
 
 import importlib
 import json

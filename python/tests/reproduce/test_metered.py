@@ -1,4 +1,4 @@
-"""What follows from metered runs: the configurations, or why not. No figure here was measured."""
+"""Configurations from metered runs, or why there are none. No figure here was measured."""
 
 import json
 from collections.abc import Callable
