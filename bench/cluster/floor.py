@@ -37,6 +37,16 @@ def groups(name: str) -> list[Path]:
     return [folder for folder in every if folder.is_dir()]
 
 
+def unmount(folder: Path) -> None:
+    """Unmount a folder: the last process that used it goes a moment after its end."""
+    for _ in range(100):
+        if not os.path.ismount(folder):
+            return
+        run(None, "umount", folder, codes=(0, 32))
+        time.sleep(0.05)
+    raise RuntimeError(f"{folder} is in use")
+
+
 class Node:
     """One operating system of the floor."""
 
@@ -95,13 +105,13 @@ class Node:
         stack.callback(run, None, "losetup", "--detach", device, codes=(0, 1))
         options = "nodev,nosuid,noatime,noinit_itable,errors=remount-ro"
         run(None, "mount", "-t", "ext4", "-o", options, device, volume)
-        stack.callback(run, None, "umount", volume)
+        stack.callback(unmount, volume)
         for folder in ("data", "root/upper", "root/work"):
             (volume / folder).mkdir(parents=True)
         upper, work = volume / "root/upper", volume / "root/work"
         options = f"nodev,noatime,lowerdir={self.drive['image']},upperdir={upper},workdir={work}"
         run(None, "mount", "-t", "overlay", "-o", options, "overlay", root)
-        stack.callback(run, None, "umount", root)
+        stack.callback(unmount, root)
 
     def _configure(self, stack: ExitStack) -> None:
         """Write the bundle: the drive's, with this root, data and group."""

@@ -78,7 +78,7 @@ class Hadoop:
         if kind == "rows":
             words = ("teragen", "-Dmapreduce.job.maps=2", size // ROW_BYTES, path)
         else:
-            each = -(-size // WRITERS)
+            each = size // WRITERS
             option = "-Dmapreduce.randomtextwriter"
             words = (
                 "randomtextwriter", f"{option}.totalbytes={size}",
