@@ -319,7 +319,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--media", choices=("file", "memory"), default="file")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="on the disk of the drives' media")
-    parser.add_argument("--run", help="name of an earlier run in the record, to add rounds to it")
+    parser.add_argument("--run", help="name of a run in the record, to do what it lacks")
     parser.add_argument("--record", type=Path)
 
 
@@ -365,6 +365,19 @@ def keep(options: argparse.Namespace, part: str, names: tuple[str, ...], result:
     about = ("part", "run", "machine", "load_before", "size", "memory", "media", *names)
     record("cluster", options, about, result)
     say(f"{part}: {json.dumps(shortened(result))}")
+
+
+def is_done(options: argparse.Namespace, part: str, **about: object) -> bool:
+    """Return true if this run has a record with these values, from before an interruption."""
+    if not options.record or not options.record.exists():
+        return False
+    for line in options.record.read_text().splitlines():
+        one = json.loads(line)
+        if (one.get("part"), one.get("run")) == (part, options.run):
+            results = one["results"]
+            if all(results.get(name) == wanted for name, wanted in about.items()):
+                return True
+    return False
 
 
 def shortened(result: object) -> object:

@@ -22,6 +22,7 @@ from clusters import (
     Drives,
     Floor,
     add_options,
+    is_done,
     keep,
     metered,
     missing,
@@ -84,6 +85,8 @@ def dft(options: argparse.Namespace, folder: Path, sides: Sides, _stack: ExitSta
         one_side.make(lambda _name: (one, two, three))
         one_side.cluster.run(RECIPES / "mpi/up", 1)
     for number in range(options.rounds):
+        if is_done(options, "floors: dft", round=number + 1):
+            continue
         found: dict[str, object] = {"round": number + 1}
         for name in order(sides, number):
             made[name].clear()
@@ -103,6 +106,8 @@ def allreduce(options: argparse.Namespace, folder: Path, sides: Sides, _stack: E
     for cluster in sides.values():
         cluster.run(RECIPES / "mpi/up", 1)
     for number in range(options.rounds):
+        if is_done(options, "floors: allreduce", round=number + 1):
+            continue
         found: dict[str, object] = {"round": number + 1}
         for name in order(sides, number):
             words = (program, ALL_REDUCE_BYTES, options.sums)
@@ -122,6 +127,8 @@ def netpipe(options: argparse.Namespace, folder: Path, sides: Sides, _stack: Exi
         for cluster in sides.values():
             cluster.run(RECIPES / "mpi/up", ranks)
         for number in range(options.rounds):
+            if is_done(options, "floors: netpipe", round=number + 1, between=between):
+                continue
             found: dict[str, object] = {"round": number + 1, "between": between}
             for name in order(sides, number):
                 words = (program, "-o", "/tmp/np.out", "-u", options.longest, "-p", 0)
@@ -152,6 +159,8 @@ def hadoop(options: argparse.Namespace, _folder: Path, sides: Sides, stack: Exit
             one.make_input(kind, options.input)
     for number in range(options.rounds):
         for job in names:
+            if is_done(options, "floors: hadoop", round=number + 1, job=job):
+                continue
             found: dict[str, object] = {"round": number + 1, "job": job}
             for name in order(sides, number):
                 done = made[name].run(job, options.input)

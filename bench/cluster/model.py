@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from clusters import RECIPES, Drives, add_options, keep, metered, missing, work
+from clusters import RECIPES, Drives, add_options, is_done, keep, metered, missing, work
 from compared import say
 from jobs import INPUTS, JOBS, Hadoop, Transforms, transforms_s
 
@@ -70,9 +70,10 @@ def hadoop(
             made.make_input(kind, size)
     for number in range(options.rounds):
         for job, size in turns(number, [(job, size) for job in names for size in sizes]):
-            done = made.run(job, size)
-            found = {"round": number + 1, "job": job, "drives": len(cluster.names)}
-            keep(options, PART, ("block",), found | done.figures())
+            about: dict[str, object] = {"round": number + 1, "job": job, "size": size}
+            about["drives"] = len(cluster.names)
+            if not is_done(options, PART, **about):
+                keep(options, PART, ("block",), about | made.run(job, size).figures())
 
 
 def dft(options: argparse.Namespace, transforms: Transforms, sizes: list[int]) -> None:
@@ -82,6 +83,10 @@ def dft(options: argparse.Namespace, transforms: Transforms, sizes: list[int]) -
     cluster.run(RECIPES / "mpi/up", 0)
     for number in range(options.rounds):
         for job, size in turns(number, [("dft", size) for size in sizes]):
+            about: dict[str, object] = {"round": number + 1, "job": job, "size": size}
+            about["drives"] = drives
+            if is_done(options, PART, **about):
+                continue
             each = size // drives
             transforms.empty()
             transforms.make(lambda name, each=each: (0, 0, 0 if name == "host" else each))
@@ -89,8 +94,8 @@ def dft(options: argparse.Namespace, transforms: Transforms, sizes: list[int]) -
             count, seconds = transforms_s(ran.said)
             if count != each * drives:
                 raise RuntimeError(f"{count} objects, not {each * drives}")
-            found = {
-                "round": number + 1, "job": job, "drives": drives, "transforms_s": seconds,
+            found = about | {
+                "transforms_s": seconds,
                 "input_bytes": count * OBJECT_BYTES, "block_bytes": OBJECT_BYTES,
             }  # fmt: skip
             keep(options, PART, ("cubes",), found | ran.figures())

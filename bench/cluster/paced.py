@@ -19,7 +19,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from clusters import RECIPES, Drives, add_options, groups, keep, missing, os_times, value, work
+from clusters import (
+    RECIPES,
+    Drives,
+    add_options,
+    groups,
+    is_done,
+    keep,
+    missing,
+    os_times,
+    value,
+    work,
+)
 from compared import run, say
 from jobs import INPUTS, JOBS, Hadoop, Transforms, transforms_s
 
@@ -102,6 +113,8 @@ def dft(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
         cluster.in_drive(name, put, given=loop.read_bytes())
     for number in range(options.rounds):
         for count in counts if number % 2 == 0 else counts[::-1]:
+            if is_done(options, "paced: dft", round=number + 1, drives=count):
+                continue
             use(cluster, every, count)
             loops = shares(cluster, quota, loop, options.loops)
             transforms.clear()
@@ -199,10 +212,12 @@ def hadoop(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
                 made.make_input(kind, options.input)
             for number in range(options.rounds):
                 for job in names:
+                    about: dict[str, object] = {"round": number + 1, "job": job, "drives": count}
+                    if is_done(options, "paced: hadoop", **about):
+                        continue
                     done = made.run(job, options.input)
-                    found = {"round": number + 1, "job": job, "drives": count}
-                    about = ("input", "block", "cpus")
-                    keep(options, "paced: hadoop", about, found | done.figures())
+                    found = about | done.figures()
+                    keep(options, "paced: hadoop", ("input", "block", "cpus"), found)
 
 
 if __name__ == "__main__":
