@@ -79,7 +79,7 @@ def main() -> int:
     parser.add_argument("--drives", default="0,4,8,16", help="numbers of drives, of dft")
     parser.add_argument("--cubes", type=int, default=600, help="objects of the host, of dft")
     parser.add_argument("--loops", type=int, default=10, help="seconds of the bare loops")
-    parser.add_argument("--cpus", type=float, default=0.8, help="of the host, of hadoop")
+    parser.add_argument("--host-cpus", type=float, default=0.8, help="of the host, of hadoop")
     parser.add_argument("--input", type=int, default=200_000_000, help="bytes of each job")
     parser.add_argument("--block", type=int, default=32 << 20, help="of HDFS, bytes")
     parser.add_argument("--jobs", default=",".join(JOBS))
@@ -202,9 +202,9 @@ def hadoop(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
     for count in (0, 1, 2):
         with ExitStack() as here:
             cluster = Drives(options.csd, folder, f"drives{count}")
-            cluster.up(here, options, count + 1, options.cpus)
+            cluster.up(here, options, count + 1, options.host_cpus)
             for group in cluster.os_groups()[1:]:
-                set_quota(group, options.cpus / 2)
+                set_quota(group, options.host_cpus / 2)
             made = Hadoop(cluster, options.block)
             made.up()
             here.callback(made.down)
@@ -217,7 +217,7 @@ def hadoop(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
                         continue
                     done = made.run(job, options.input)
                     found = about | done.figures()
-                    keep(options, "paced: hadoop", ("input", "block", "cpus"), found)
+                    keep(options, "paced: hadoop", ("input", "block", "host_cpus"), found)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,17 @@ def test_transforms_are_counted_by_their_last_line(bench: SimpleNamespace) -> No
         bench.jobs.transforms_s("mpirun failed")
 
 
+def test_curves_are_read_as_netpipe_prints_them(bench: SimpleNamespace) -> None:
+    said = """0: d0
+Now starting the main loop
+  0:       1 bytes   3245 times -->      1.03 Mbps in       7.40 usec
+ 12:     192 bytes    900 times -->    131.74 Mbps in      11.12 usec
+"""
+    assert bench.floors.curve(said) == [(1, pytest.approx(7.4e-6)), (192, pytest.approx(11.12e-6))]
+    with pytest.raises(RuntimeError):
+        bench.floors.curve("mpirun failed")
+
+
 def tables(bench: SimpleNamespace, part: str, rounds: Sequence[Mapping[str, object]]) -> str:
     """Return the table of a record with an earlier run that must not count."""
     common = {"bench": "cluster", "part": part, "machine": "x", "load": 0.1}
