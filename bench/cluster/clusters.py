@@ -1,7 +1,7 @@
 """Clusters that are measured: a host and the drives of an array, or the floor of that array.
 
 Both have a folder, a network namespace, and the same names and addresses, so that the recipes run
-in both alike. What a command took is the record of ``csd meter``; for the floor, whose operating
+in both alike. The record of ``csd meter`` has what a command took; for the floor, whose operating
 systems that program does not know, their control groups are read in addition.
 """
 
