@@ -18,7 +18,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     monkeypatch.syspath_prepend(FOLDER)
     before = set(sys.modules)
     modules: dict[str, ModuleType] = {
-        name: importlib.import_module(name) for name in ("jobs", "floors", "table")
+        name: importlib.import_module(name) for name in ("clusters", "jobs", "floors", "table")
     }
     yield SimpleNamespace(**modules)
     for name in set(sys.modules) - before:
@@ -73,6 +73,20 @@ Now starting the main loop
     assert bench.floors.curve(said) == [(1, pytest.approx(7.4e-6)), (192, pytest.approx(11.12e-6))]
     with pytest.raises(RuntimeError):
         bench.floors.curve("mpirun failed")
+
+
+def test_an_interrupted_run_knows_what_it_has_done(bench: SimpleNamespace, tmp_path: Path) -> None:
+    options = SimpleNamespace(record=tmp_path / "record", run="b")
+    assert not bench.clusters.is_done(options, "model", round=1)
+    lines = [
+        {"bench": "cluster", "part": "model", "run": run, "results": {"round": 1, "job": job}}
+        for run, job in (("a", "sort"), ("b", "dft"))
+    ]
+    options.record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert bench.clusters.is_done(options, "model", round=1, job="dft")
+    assert not bench.clusters.is_done(options, "model", round=1, job="sort")
+    assert not bench.clusters.is_done(options, "model", round=2, job="dft")
+    assert not bench.clusters.is_done(options, "routing", round=1)
 
 
 def tables(bench: SimpleNamespace, part: str, rounds: Sequence[Mapping[str, object]]) -> str:
