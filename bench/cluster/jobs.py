@@ -101,7 +101,11 @@ class Hadoop:
                     "-outFormat", of_output,
                 )  # fmt: skip
             case _:
-                more = (f"-Dmapreduce.terasort.output.replication={copies}",)
+                # TeraSort's own scheduler would name one drive of each block's two to YARN.
+                more = (
+                    f"-Dmapreduce.terasort.output.replication={copies}",
+                    "-Dmapreduce.terasort.use.terascheduler=false",
+                )
         words = (job, *BOTH_PHASES, *more, source, out)
         ran = metered(self.cluster, RECIPES / "hadoop/run", *words, pids=self.pids())
         log = self.cluster.folder / "job.log"
