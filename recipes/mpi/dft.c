@@ -6,8 +6,10 @@
  *
  * Rank 0 has the queue of all objects. Ranks of its machine take any object, all others those of
  * their own machine. The first rank of each machine, its keeper, reads and writes its objects for
- * ranks of others. With $CSD_JOURNAL rank 0 writes there a line `todo MACHINE/NAME` for each object,
- * and `done MACHINE/NAME` as each is done. */
+ * ranks of others. A rank asks for another object as it begins one, and answers messages before it
+ * does so. While nothing comes it sleeps, because a drive's quota of CPU time is short.
+ * With $CSD_JOURNAL rank 0 writes there a line `todo MACHINE/NAME` for each object, and `done
+ * MACHINE/NAME` as each is done. */
 #include <dirent.h>
 #include <fftw3.h>
 #include <mpi.h>
@@ -15,9 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NAME = 64, MACHINES = 1024, DOUBLES = 50 * 50 * 50, RESULTS = 50 * 50 * 26 * 2 };
+/* Objects that a rank has asked for or has and has not begun; shortest and longest sleep. */
+enum { AHEAD = 2, SLEEP_MIN_NS = 20000, SLEEP_MAX_NS = 1000000 };
 enum tag { ASK, GIVE, DONE, FETCH, DATA, STORE, STORED, END };
 
 struct object { int machine; char name[NAME]; };
@@ -93,7 +98,7 @@ static void transform(const char *name) {
 /* ---- the queue, of rank 0 alone ---- */
 
 static struct object *queue;
-static int queued, *next_of, *end_of, machines, left, waiting_ranks[4096];
+static int queued, *next_of, *end_of, machines, left;
 static FILE *journal;
 
 static void note(const char *what, const struct object *object, char (*names)[NAME]) {
@@ -168,12 +173,12 @@ static void post(const void *bytes, size_t length, int to, enum tag tag) {
     MPI_Bsend(bytes, (int)length, MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
-static struct object current;
+static struct object current, given[AHEAD];
+/* Objects in `given`; true while `current` is between two machines, on its way or its result. */
+static int waiting, is_moving;
+static MPI_Request moving;
 
-static void done(void) {
-    post(&current, sizeof current, 0, DONE);
-    post("", 0, 0, ASK);
-}
+static void done(void) { post(&current, sizeof current, 0, DONE); }
 
 static void finish(void) {
     transform(current.name);
@@ -182,14 +187,46 @@ static void finish(void) {
         done();
     } else {
         size_t length = NAME + sizeof(double) * (size_t)shape_of(current.name)->results;
-        send(&result, length, keepers[current.machine], STORE);
+        /* The keeper takes it when it has time; until it says so, `result` stays as it is. */
+        MPI_Isend(&result, (int)length, MPI_BYTE, keepers[current.machine], STORE, MPI_COMM_WORLD,
+                  &moving);
+    }
+}
+
+/* Begins the oldest object that was given. */
+static void begin(void) {
+    current = given[0];
+    memmove(given, given + 1, (size_t)--waiting * sizeof *given);
+    post("", 0, 0, ASK);
+    if (current.machine == machine) {
+        read_object(current.name, input);
+        finish();
+    } else {
+        is_moving = 1;
+        post(current.name, NAME, keepers[current.machine], FETCH);
+    }
+}
+
+/* Waits for a message, and begins objects while none is there. */
+static void wait_for_message(MPI_Status *status) {
+    struct timespec rest = {0, SLEEP_MIN_NS};
+    for (;;) {
+        int is_there;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, status);
+        if (is_there) return;
+        if (waiting && !is_moving) {
+            begin();
+            rest.tv_nsec = SLEEP_MIN_NS;
+        } else {
+            nanosleep(&rest, NULL);
+            if (rest.tv_nsec < SLEEP_MAX_NS) rest.tv_nsec *= 2;
+        }
     }
 }
 
 static void answer(int who) {
     struct object *object = take(who);
     if (object) post(object, sizeof *object, who, GIVE);
-    else waiting_ranks[who] = 1;
 }
 
 static void handle(int from, enum tag tag, char *bytes, char (*names)[NAME]) {
@@ -198,11 +235,8 @@ static void handle(int from, enum tag tag, char *bytes, char (*names)[NAME]) {
         answer(from);
         break;
     case GIVE:
-        memcpy(&current, bytes, sizeof current);
-        if (current.machine == machine) {
-            read_object(current.name, input);
-            finish();
-        } else post(current.name, NAME, keepers[current.machine], FETCH);
+        if (waiting == AHEAD) stop("more objects than asked for", "");
+        memcpy(&given[waiting++], bytes, sizeof *given);
         break;
     case FETCH: {
         static double values[DOUBLES];
@@ -219,6 +253,8 @@ static void handle(int from, enum tag tag, char *bytes, char (*names)[NAME]) {
         post("", 0, from, STORED);
         break;
     case STORED:
+        MPI_Wait(&moving, MPI_STATUS_IGNORE);
+        is_moving = 0;
         done();
         break;
     case DONE:
@@ -258,12 +294,12 @@ int main(int count, char **words) {
     gather();
     if (rank == 0 && path && *path && !(journal = fopen(path, "w"))) stop("no journal", path);
     for (int at = 0; rank == 0 && at < queued; at++) note("todo", &queue[at], names);
-    post("", 0, 0, ASK);
+    for (int at = 0; at < AHEAD; at++) post("", 0, 0, ASK);
     int asked = 0, ended = 0, mine = 0;
     while (!ended) {
         MPI_Status status;
         int length;
-        MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        wait_for_message(&status);
         MPI_Get_count(&status, MPI_BYTE, &length);
         if (length > (int)most) stop("a message is too long", "");
         MPI_Recv(bytes, length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, &status);
@@ -272,7 +308,7 @@ int main(int count, char **words) {
         mine += status.MPI_TAG == GIVE;
         asked += status.MPI_TAG == ASK;
         /* All ranks have asked and wait, so none sends any more. */
-        if (rank == 0 && !ended && left == 0 && asked == ranks + queued) {
+        if (rank == 0 && !ended && left == 0 && asked == AHEAD * ranks + queued) {
             for (int who = 1; who < ranks; who++) post("", 0, who, END);
             ended = 1;
         }

@@ -9,11 +9,13 @@ from csdplan_reproduce.figures import FIGURES
 from csdplan.plot import write
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "reproduction.md"
+RECORD = Path(__file__).parents[3] / "bench" / "records" / "cluster.jsonl"
 
 
 def test_the_page_is_current() -> None:
-    """Else run `csdplan reproduce --document docs/reference/reproduction.md`."""
-    assert DOCUMENT.read_text(encoding="utf-8") == text(reproduce())
+    """Else run `csdplan reproduce --document PAGE`, with `--cluster RECORD` if that is there."""
+    record = RECORD if RECORD.exists() else None
+    assert DOCUMENT.read_text(encoding="utf-8") == text(reproduce(), record)
 
 
 def test_every_figure_stands_beside_the_page() -> None:

@@ -4,6 +4,7 @@
 - ``planning``, ``equations``, ``tables``, ``devices``: the checks, by subject.
 - ``report``: runs them all and holds what they found.
 - ``figures``: the papers' figures, redrawn from the same profiles.
+- ``metered``: the configurations of a paper, from metered runs of jobs.
 - ``document``: the reference page.
 - ``printed``: claims and numbers, as data.
 

@@ -44,11 +44,11 @@ How many times as fast a host is with so many drives that compute as without the
   Shuffle and reduces are left out: the paper prints neither their bytes nor their time.
 - **Measured, paper**: what it prints; of Hadoop "up to", of three jobs.
 
-Nothing here is measured by this project. Where metered runs of a job are there, `csdplan simulate
---job` with `--check` prints these configurations from them, if it foretells a run that it was not
-fitted to. The paper prints no speed-up of the medium host, and none from which its share follows;
-its DFT ran on the high host alone. Of energy it prints 36 % less on the low host with six drives,
-and 4.3 (Hadoop) and 8.9 (DFT) times less on the high host with sixteen: CA-13, CA-14 and CA-16."""
+Nothing here is measured by this project; the next section has what follows from metered runs, and
+`csdplan simulate --job` with `--check` says it of a user's own. The paper prints no speed-up of the
+medium host, and none from which its share follows; its DFT ran on the high host alone. Of energy it
+prints 36 % less on the low host with six drives, and 4.3 (Hadoop) and 8.9 (DFT) times less on the
+high host with sixteen: CA-13, CA-14 and CA-16."""
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,9 @@ def reproduce(
     document: Annotated[
         str | Path | None, Option("Write the reference page here, and its figures next to it.")
     ] = None,
+    cluster: Annotated[
+        str | Path | None, Option("Records of bench/cluster/model.py, for --document.")
+    ] = None,
 ) -> Tables:
     """Check every published claim that software can check, from profiles and equations.
 
@@ -178,7 +181,11 @@ def reproduce(
     ------
     ExtraMissing
         If the extra ``reproduce`` is not installed.
+    ModelError
+        If there are records and no page.
     """
+    if cluster is not None and document is None:
+        raise ModelError("cluster", cluster, "--document as well: the page has what they say")
     try:
         import csdplan_reproduce as published  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -187,5 +194,5 @@ def reproduce(
         raise ExtraMissing(_NO_CLAIMS) from error
     report = published.reproduce(only)
     if document is not None:
-        published.write(Path(document))
+        published.write(Path(document), None if cluster is None else Path(cluster))
     return Tables({"claims": report.sheet()}, facts={"counts": report.counts()})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.jobs.hadoop import Counters, counters
-from csdplan.profile.meter import Job, done_job
+from csdplan.profile.meter import Job, Record, done_job
 from csdplan.units import quantity
 
 _EXPECTED = "RECORD.json, or RECORD.json,log=FILE,input=SIZE"
@@ -72,7 +72,19 @@ def read_run(text: str) -> Run:
     given = dict(one.partition("=")[::2] for one in rest)
     if not set(given) <= {"log", "input"} or len(given) < len(rest):
         raise ModelError("job", text, _EXPECTED)
-    record = done_job(Path(name))
+    counted = counters(Path(given["log"])) if "log" in given else None
+    size = quantity("input", given["input"], "bytes") if "input" in given else None
+    return run_of(name, done_job(Path(name)), counted, size)
+
+
+def run_of(name: str, record: Record, counted: Counters | None, given: float | None) -> Run:
+    """Return a run by its record, what Hadoop counted, and its input [bytes] if that was given.
+
+    Raises
+    ------
+    CsdplanError
+        If the record does not say what a model needs.
+    """
     job = record.result
     if not job.drives:
         raise ProfileIncomplete(f"{name}: no drive took part: run csd meter next to the array")
@@ -81,10 +93,9 @@ def read_run(text: str) -> Run:
             f"{name}: no CPU time of drives' operating systems was counted: start them with "
             "csd array up --os, and run csd meter as root"
         )
-    counted = counters(Path(given["log"])) if "log" in given else None
     read = sum(one.read_inside_bytes + one.read_outside_bytes for one in job.drives)
-    if "input" in given:
-        size, prov, source = quantity("input", given["input"], "bytes"), "given", "input="
+    if given is not None:
+        size, prov, source = given, "given", "input="
     elif counted is not None:
         size, prov, source = float(counted.input_bytes), "measured", "Hadoop: bytes read of HDFS"
     else:
