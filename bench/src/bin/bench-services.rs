@@ -83,7 +83,7 @@ struct Case<'a> {
     both: bool,
 }
 
-/// What works next to the operations.
+/// Work next to the operations.
 enum Work {
     /// A service that only one of the drives has.
     Service(&'static str),

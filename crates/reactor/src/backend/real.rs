@@ -333,10 +333,8 @@ impl<P: Poller> Backend for Real<P> {
     }
 
     fn attach(&self, stream: Detached) -> io::Result<SocketKey> {
-        match stream {
-            Detached::Os(stream) => self.add(Handle::Stream(stream), true),
-            Detached::Sim(_) => Err(not_open()),
-        }
+        let Detached::Os(stream) = stream else { return Err(not_open()) };
+        self.add(Handle::Stream(stream), true)
     }
 
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>) {
