@@ -157,6 +157,7 @@ class Lane:
     def programs(self) -> None:
         """Run programs on a file system that the host mounts, too."""
         host, drive = self.nodes
+        require(self._options.csd.name == "csd", "kernels know the program by the name `csd`")
         for node in [node for node in self.nodes if isinstance(node, Node)]:
             node.run(f"mkdir /run/csd; mount -t hostfs none /run/csd -o {self._options.csd.parent}")
             node.run("for module in fuse loop overlay; do modprobe $module; done")
