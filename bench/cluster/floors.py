@@ -30,7 +30,6 @@ from clusters import (
 )
 from compared import run, say
 from jobs import (
-    INPUTS,
     JOBS,
     Hadoop,
     Transforms,
@@ -155,8 +154,7 @@ def hadoop(options: argparse.Namespace, _folder: Path, sides: Sides, stack: Exit
     for one in made.values():
         one.up()
         stack.callback(one.down)
-        for kind in sorted({INPUTS[job] for job in names}):
-            one.make_input(kind, options.input)
+        one.make_inputs(names, options.input)
     for number in range(options.rounds):
         for job in names:
             if is_done(options, "floors: hadoop", round=number + 1, job=job):

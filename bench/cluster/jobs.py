@@ -72,6 +72,11 @@ class Hadoop:
         names = ("namenode", "resourcemanager", "historyserver")
         return tuple(int((self.folder / f"{name}.pid").read_text()) for name in names)
 
+    def make_inputs(self, jobs: list[str], size: int) -> None:
+        """Make the inputs of these jobs, each of so many bytes."""
+        for kind in sorted({INPUTS[job] for job in jobs}):
+            self.make_input(kind, size)
+
     def make_input(self, kind: str, size: int) -> None:
         """Make an input of so many bytes; there is one of each kind and size."""
         path = f"/{kind}-{size}"

@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from clusters import RECIPES, Drives, add_options, is_done, keep, metered, missing, work
 from compared import say
-from jobs import INPUTS, JOBS, Hadoop, Transforms, transforms_s
+from jobs import JOBS, Hadoop, Transforms, transforms_s
 
 CPUS = 0.9
 OBJECT_BYTES = 8 * 50**3
@@ -66,8 +66,7 @@ def hadoop(
     made.up()
     stack.callback(made.down)
     for size in sizes:
-        for kind in sorted({INPUTS[job] for job in names}):
-            made.make_input(kind, size)
+        made.make_inputs(names, size)
     for number in range(options.rounds):
         for job, size in turns(number, [(job, size) for job in names for size in sizes]):
             about: dict[str, object] = {"round": number + 1, "job": job, "size": size}

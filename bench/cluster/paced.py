@@ -32,7 +32,7 @@ from clusters import (
     work,
 )
 from compared import run, say
-from jobs import INPUTS, JOBS, Hadoop, Transforms, transforms_s
+from jobs import JOBS, Hadoop, Transforms, transforms_s
 
 PERIOD_US = 100_000
 HOST_CPUS, DRIVE_CPUS = 0.30, 0.0825
@@ -208,8 +208,7 @@ def hadoop(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
             made = Hadoop(cluster, options.block)
             made.up()
             here.callback(made.down)
-            for kind in sorted({INPUTS[job] for job in names}):
-                made.make_input(kind, options.input)
+            made.make_inputs(names, options.input)
             for number in range(options.rounds):
                 for job in names:
                     about: dict[str, object] = {"round": number + 1, "job": job, "drives": count}
