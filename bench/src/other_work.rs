@@ -78,7 +78,7 @@ impl OtherWork {
 impl Drop for OtherWork {
     fn drop(&mut self) {
         match &mut self.0 {
-            // Without these it has ended.
+            // An error says that it has ended already.
             Kind::Process(child) => drop(child.kill().and_then(|()| child.wait())),
             Kind::Reading { stop, .. } => stop.store(true, Ordering::Relaxed),
         }
