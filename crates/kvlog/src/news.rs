@@ -70,7 +70,8 @@ impl Batch {
 
     /// Returns the bytes of memory that it holds.
     fn bytes(&self) -> usize {
-        self.buffers.iter().map(|buffer| buffer.len()).sum()
+        let last = self.starts.last().zip(self.buffers.last());
+        last.map_or(0, |(start, buffer)| start + buffer.len())
     }
 
     /// Returns namespace and key of each value.
@@ -157,10 +158,11 @@ impl News {
             let start = usize::try_from(value_offset(value.offset) - at).expect("it fits memory");
             (value.key, start..start + value.bytes as usize)
         };
-        let batch = Batch::new(buffers, new.iter().map(range).collect());
-        let bytes = self.bytes.get() + batch.bytes() as u64;
+        let held: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let bytes = self.bytes.get() + held as u64;
         if bytes <= self.bytes_max {
             self.bytes.set(bytes);
+            let batch = Batch::new(buffers, new.iter().map(range).collect());
             self.at_hand.borrow_mut().push_back(batch);
         } else {
             self.note(place, &new);
