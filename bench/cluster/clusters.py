@@ -31,7 +31,7 @@ RECIPES = ROOT / "recipes"
 NETWORK = "10.81.0.1/24"
 # Time between two looks at the memory of operating systems.
 LOOK_S = 0.5
-# What a container of Hadoop runs.
+# Main classes of Hadoop's containers.
 CONTAINER = (b"YarnChild", b"MRAppMaster")
 
 

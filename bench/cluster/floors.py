@@ -29,14 +29,7 @@ from clusters import (
     work,
 )
 from compared import run, say
-from jobs import (
-    JOBS,
-    Hadoop,
-    Transforms,
-    explained_bytes,
-    shuffle,
-    transforms_s,
-)
+from jobs import JOBS, Hadoop, Transforms, explained_bytes, shuffle, transforms_s
 
 DRIVES, CPUS = 2, 0.9
 ALL_REDUCE_BYTES = 4 << 20
@@ -152,8 +145,7 @@ def hadoop(options: argparse.Namespace, _folder: Path, sides: Sides, stack: Exit
     names = options.jobs.split(",")
     made = {name: Hadoop(cluster, options.block) for name, cluster in sides.items()}
     for one in made.values():
-        one.up()
-        stack.callback(one.down)
+        one.up(stack)
         one.make_inputs(names, options.input)
     for number in range(options.rounds):
         for job in names:

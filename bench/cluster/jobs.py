@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -53,15 +54,11 @@ class Hadoop:
         self.environment = ("env", f"HADOOP_BLOCK={block}")
         self.folder = cluster.array.with_suffix("") / "hadoop"
 
-    def up(self) -> None:
-        """Start the daemons."""
+    def up(self, stack: ExitStack) -> None:
+        """Start the daemons; the stack stops them."""
         run(None, RECIPES / "hadoop/jars")
         self.cluster.run(*self.environment, RECIPES / "hadoop/up")
-
-    def down(self, *, delete: bool = False) -> None:
-        """Stop the daemons."""
-        more = ("--delete",) if delete else ()
-        self.cluster.run(RECIPES / "hadoop/down", *more)
+        stack.callback(self.cluster.run, RECIPES / "hadoop/down")
 
     def fs(self, *words: object) -> str:
         """Run a command of HDFS's shell."""

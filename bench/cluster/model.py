@@ -63,8 +63,7 @@ def hadoop(
     if not names:
         return
     made = Hadoop(cluster, options.block)
-    made.up()
-    stack.callback(made.down)
+    made.up(stack)
     for size in sizes:
         made.make_inputs(names, size)
     for number in range(options.rounds):

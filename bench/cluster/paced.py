@@ -57,12 +57,7 @@ class Quota:
         for folder in folders:
             folder.mkdir()
             stack.callback(folder.rmdir)
-        quota = round(cpus * PERIOD_US)
-        if len(folders) > 1:
-            (folders[0] / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            (folders[0] / "cpu.cfs_quota_us").write_text(str(quota))
-        else:
-            (folders[0] / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+        set_quota(self.name, cpus)
         enter = "; ".join(f"echo $$ >{folder}/cgroup.procs" for folder in folders)
         self._shell = ("sh", "-c", f'{enter}; exec "$@"', "sh")
 
@@ -142,10 +137,11 @@ def use(cluster: Drives, every: list[str], count: int) -> None:
 
 
 def set_quota(group: str, cpus: float) -> None:
-    """Change the quota of an operating system that runs."""
+    """Change the quota of a control group."""
     quota = round(cpus * PERIOD_US)
     for folder in groups(group):
         if (folder / "cpu.cfs_quota_us").exists():
+            (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
             (folder / "cpu.cfs_quota_us").write_text(str(quota))
         elif (folder / "cpu.max").exists():
             (folder / "cpu.max").write_text(f"{quota} {PERIOD_US}")
@@ -206,8 +202,7 @@ def hadoop(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
             for group in cluster.os_groups()[1:]:
                 set_quota(group, options.host_cpus / 2)
             made = Hadoop(cluster, options.block)
-            made.up()
-            here.callback(made.down)
+            made.up(here)
             made.make_inputs(names, options.input)
             for number in range(options.rounds):
                 for job in names:

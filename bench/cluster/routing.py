@@ -60,9 +60,8 @@ def started(options: argparse.Namespace, drives: Drives, stack: ExitStack) -> Ha
     if not options.input:
         return None
     hadoop = Hadoop(drives, options.block)
-    hadoop.up()
-    stack.callback(hadoop.down)
-    hadoop.make_input("rows", options.input)
+    hadoop.up(stack)
+    hadoop.make_inputs(["terasort"], options.input)
     return hadoop
 
 
