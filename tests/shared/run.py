@@ -157,7 +157,6 @@ class Lane:
     def programs(self) -> None:
         """Run programs on a file system that the host mounts, too."""
         host, drive = self.nodes
-        require(self._options.csd.name == "csd", "kernels know the program by the name `csd`")
         for node in [node for node in self.nodes if isinstance(node, Node)]:
             node.run(f"mkdir /run/csd; mount -t hostfs none /run/csd -o {self._options.csd.parent}")
             node.run("for module in fuse loop overlay; do modprobe $module; done")
@@ -288,7 +287,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--host", choices=("process", "machine"), default="process")
     parser.add_argument("--build", type=Path, default=ROOT / "build/vm", help="of the machine")
     parser.add_argument("--factor", type=float, default=1.0, help="stretches every time limit")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.csd.name != "csd":
+        parser.error("--csd: kernels know the program by the name `csd`")
+    return options
 
 
 def main() -> int:
