@@ -1,7 +1,7 @@
-//! [`OtherWork`]: work of the machine next to a drive that the drive has no part in. A service that
-//! does the same kind of work costs foreground I/O at least as much.
+//! [`OtherWork`]: work of the machine next to a drive that the drive has no part in. Its cost for
+//! foreground I/O is compared with that of a service that does the same kind of work.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use csd_reactor::{Buffer, Config, File, FileOptions, block_on};
 
 use crate::Error;
 
-/// Bytes that are read at once, as a scrub does.
+/// Bytes that are read at once: four windows of a scrub.
 pub const WINDOW_BYTES: u64 = 256 << 10;
 
 /// Work that goes on until it is ended or dropped.
@@ -85,11 +85,7 @@ impl Drop for OtherWork {
     }
 }
 
-async fn read_until(
-    path: std::path::PathBuf,
-    pause: Duration,
-    stop: Arc<AtomicBool>,
-) -> std::io::Result<()> {
+async fn read_until(path: PathBuf, pause: Duration, stop: Arc<AtomicBool>) -> std::io::Result<()> {
     let options = FileOptions { read: true, direct: true, ..FileOptions::default() };
     let file = File::open(&path, &options).await?;
     let window = usize::try_from(WINDOW_BYTES).expect("a window");

@@ -48,7 +48,8 @@ def main() -> None:
         with contextlib.suppress(ProcessLookupError):
             handles.append(os.pidfd_open(pid))
             signal.pidfd_send_signal(handles[-1], signal.SIGKILL)
-    # What starts them again looks whether they run. A handle is readable once its process is gone.
+    # The caller may start them again at once, which is refused while they run. A handle becomes
+    # readable when its process has ended.
     for handle in handles:
         select.select([handle], [], [])
 

@@ -89,7 +89,7 @@ def test_a_model_that_holds_for_all_jobs_gives_the_sixteen_configurations(
     assert first[0] == "1.00"
     low, high = map(float, last[1].strip("()").split("-"))
     assert 1 < low <= float(last[0]) <= high
-    # What the paper prints stands next to it.
+    # The printed value stands in the same row.
     for number in ("2.2 times", "36 %", "4.3 times", "5.4 times", "8.9 times"):
         assert f"| {number}" in said
     assert "unknown: the records have no energy" not in said
