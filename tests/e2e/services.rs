@@ -196,6 +196,29 @@ fn duplicate_chunks_are_counted_and_said() {
 }
 
 #[test]
+fn a_full_table_of_chunks_says_that_it_samples() {
+    let address = free_address();
+    let metrics = ["--metrics", &address.to_string()];
+    let counts = ["--dedup", "128", "--dedup-memory", "64K"];
+    let drive = Drive::serve("memory", &[&counts[..], &metrics[..]].concat());
+    let (_admin, mut io) = drive.connect();
+    // Some 5,000 different chunks, five times as many as the table has room for.
+    for number in 0..40u32 {
+        let chunk = |at: u32| (number * 128 + at).to_le_bytes().repeat(32);
+        let value: Vec<u8> = (0..128).flat_map(chunk).collect();
+        assert_eq!(io.command(kv(0x01, &number.to_be_bytes(), 16 << 10), &value, 0).status, 0);
+    }
+    let url = drive.url();
+    let status = || drive.array.csd(&["drive", "status", &url]).expect(0, &[]).text();
+    wait_until("it says so", || status().contains(" in chunks of 128 B, 1 of "));
+    let text = status();
+    assert!(text.contains(" sampled"), "{text}");
+    let page = scrape(address, "GET /metrics HTTP/1.0\r\n\r\n");
+    let sampling = page.lines().find_map(|line| line.strip_prefix("csd_dedup_sampling "));
+    assert!(sampling.unwrap().parse::<u64>().unwrap() > 1, "{page}");
+}
+
+#[test]
 fn the_core_that_counts_is_chosen_by_a_policy_that_is_changed_while_it_runs() {
     let drive = Drive::serve("memory", &["--cores", "2", "--dedup", "4K", "--policy", "bts"]);
     let url = drive.url();

@@ -29,6 +29,12 @@ fn store_all(drive: &Drive, count: u8) {
     }
 }
 
+/// Returns true if the metrics say that nine values have shared what they can.
+fn nine_share(page: &str) -> bool {
+    let used = page.lines().find_map(|it| it.strip_prefix("csd_kv_used_bytes{nsid=\"2\"} "));
+    used.unwrap().parse::<usize>().unwrap() < 9 * (CHUNK + 1024) + 28 * (CHUNK + 512)
+}
+
 fn verify_all(drive: &Drive, count: u8) {
     let (_admin, mut io) = drive.connect();
     for number in 0..count {
@@ -92,12 +98,7 @@ fn a_damaged_chunk_is_reported_for_each_value_that_has_it() {
     store_all(&drive, 9);
     let page = || scrape(address, "GET /metrics HTTP/1.0\r\n\r\n");
     wait_until("the values share", || page().contains("csd_kv_shared_chunks{nsid=\"2\"} 28\n"));
-    let is_done = || {
-        let found = page();
-        let used = found.lines().find_map(|it| it.strip_prefix("csd_kv_used_bytes{nsid=\"2\"} "));
-        used.unwrap().parse::<usize>().unwrap() < 9 * (CHUNK + 1024) + 28 * (CHUNK + 512)
-    };
-    wait_until("all values share", is_done);
+    wait_until("all values share", || nine_share(&page()));
     drive.stop().expect(0, &[]);
     // All copies of the chunk, of which one counts.
     let path = drive.array.path("m");
@@ -129,6 +130,63 @@ fn a_damaged_chunk_is_reported_for_each_value_that_has_it() {
     wait_until("the scrub names them", || line().is_some());
     let line = line().unwrap();
     assert!(line.contains("values=2") && line.contains(r"\\x01 \\x05"), "{line}");
+}
+
+/// Flips a bit of the list of a value, in front of the value's own chunk. Its record from before it
+/// shared has shared chunks behind that one, and stays.
+fn damage_list_of(medium: &mut [u8], number: u8) -> usize {
+    let (own, next) = ([number; CHUNK], [200 + number % 4, 1]);
+    let mut damaged = 0;
+    for at in 1..medium.len() - CHUNK - 2 {
+        let begins = medium[at] == number && medium[at - 1] != number;
+        if begins && medium[at..].starts_with(&own) && !medium[at + CHUNK..].starts_with(&next) {
+            medium[at - 1] ^= 1;
+            damaged += 1;
+        }
+    }
+    damaged
+}
+
+#[test]
+fn a_list_that_cannot_be_read_pauses_the_deletion_of_chunks_which_is_named() {
+    let address = free_address();
+    let metrics = ["--metrics", &address.to_string()];
+    let options = [&SHARES[..], &metrics[..]].concat();
+    let mut drive = Drive::serve("m", &options);
+    store_all(&drive, 9);
+    let page = || scrape(address, "GET /metrics HTTP/1.0\r\n\r\n");
+    let has = |line: &str| page().lines().any(|found| found == line);
+    wait_until("the values share", || nine_share(&page()));
+    drive.stop().expect(0, &[]);
+    let path = drive.array.path("m");
+    let mut medium = fs::read(&path).unwrap();
+    assert_eq!(damage_list_of(&mut medium, 8), 1);
+    fs::write(&path, &medium).unwrap();
+    drive.start("m", &options);
+    wait_until("it fails", || has("csd_service_failed{service=\"collect\"} 1"));
+    assert!(has("csd_service_paused{service=\"collect\"} 1"));
+    let url = drive.url();
+    let words = [
+        "service collect failed and is paused: no shared chunk can be deleted, because the value \
+         of key \\x08 of namespace 2 cannot be read",
+        "delete or replace it, then resume the service",
+    ];
+    drive.array.csd(&["drive", "status", &url]).expect(4, &words);
+    drive.array.csd(&["drive", "service", "list", &url]).expect(4, &words);
+    // It serves on, and what is replaced is no longer in the way.
+    let (_admin, mut io) = drive.connect();
+    let size = u32::try_from(value(8).len()).unwrap();
+    assert_ne!(io.command(kv(0x02, &[8], size), &[], value(8).len()).status, 0);
+    for number in 1..9 {
+        assert_eq!(io.command(kv(0x10, &[number], 0), &[], 0).status, 0);
+    }
+    drive.array.csd(&["drive", "service", "resume", "collect", &url]).expect(0, &[]);
+    wait_until("what nothing has is deleted", || {
+        // A mark may be another chunk's.
+        (7..10).any(|chunks| has(&format!("csd_kv_shared_chunks{{nsid=\"2\"}} {chunks}")))
+    });
+    assert!(has("csd_service_failed{service=\"collect\"} 0"));
+    verify_all(&drive, 1);
 }
 
 #[test]

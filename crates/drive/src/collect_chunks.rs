@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use csd_kvlog::collect::{Collected, Collector};
+use csd_kvlog::collect::{CollectFailed, Collected, Collector};
 use csd_kvlog::segments::{KvNamespace, Segments};
 use csd_kvlog::service::{Pending, Service, Step};
 use csd_nvme::status::Status;
@@ -31,6 +31,19 @@ pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
     Box::new(Collecting(sharing.map(|sharing| Collector::new(&core.kv, sharing))))
 }
 
+/// Says why no shared chunk can be deleted, and what helps.
+fn why(failed: &CollectFailed) -> String {
+    let status = failed.status;
+    let Some((nsid, key)) = failed.unreadable else {
+        return format!("shared chunks cannot be deleted: {status}");
+    };
+    let key = key.as_bytes().escape_ascii();
+    format!(
+        "no shared chunk can be deleted, because the value of key {key} of namespace {nsid} cannot \
+         be read ({status}): delete or replace it, then resume the service"
+    )
+}
+
 /// The service on a core, if it is the first one. A step is a page of an index.
 struct Collecting(Option<Collector>);
 
@@ -41,11 +54,12 @@ impl Service for Collecting {
             match collector.step().await {
                 Ok(Collected::Worked { bytes }) => Step::Worked { bytes },
                 Ok(Collected::Nothing | Collected::Waits) => Step::Idle,
-                // Another pass may read what this one could not, and until then nothing is deleted.
-                Err(Status::UNRECOVERED_ERROR | Status::CAPACITY_EXCEEDED) => Step::Idle,
-                // The drive stops.
-                Err(Status::NAMESPACE_NOT_READY) => Step::Idle,
-                Err(status) => Step::Failed(format!("shared chunks cannot be deleted: {status}")),
+                // There is no room for deletions, or the drive stops.
+                Err(CollectFailed {
+                    status: Status::CAPACITY_EXCEEDED | Status::NAMESPACE_NOT_READY,
+                    ..
+                }) => Step::Idle,
+                Err(failed) => Step::Failed(why(&failed)),
             }
         })
     }

@@ -15,11 +15,10 @@ use csd_kvlog::new_values::NewValues;
 use csd_kvlog::record::EntryKey;
 use csd_kvlog::service::{Pending, Service, Step};
 use csd_nvme::status::Status;
-use csd_reactor::sleep;
 
 /// Most memory of a core for the buffers of Stores whose values are not counted yet, bytes.
 const AT_HAND_BYTES: u64 = 8 << 20;
-/// Time for which values are gathered before they are counted.
+/// Longest time for which values are gathered before they are counted.
 const GATHERED: Duration = Duration::from_millis(10);
 
 /// Returns the part of a core in the counting.
@@ -32,9 +31,9 @@ pub(crate) fn begin(core: &Rc<Core>) -> Box<dyn Service> {
 /// Most values that wait to share chunks while others are counted: 4 MiB of their keys.
 const ALIKE_MAX: usize = 1 << 16;
 
-/// The counting of a core. A step is the values of group commits, or one value of the medium; it
-/// is done on the core that the policy names. When none is left, a step is one value that comes to
-/// share chunks: the more is counted by then, the more it shares at once.
+/// The counting of a core. A step is about 64 KiB of values of one or more group commits, or one
+/// value of the medium; it is done on the core that the policy names. When none is left, a step is
+/// one value that comes to share chunks: the more is counted by then, the more it shares at once.
 struct Counting {
     values: NewValues,
     chooser: Chooser,
@@ -57,7 +56,7 @@ impl Counting {
         };
         let bytes = batch.value_bytes();
         match self.chooser.run(dedup.job(batch), job::cost_ns(bytes)).await {
-            Some(Ok(alike)) => {
+            Some(Ok((alike, _batch))) => {
                 self.alike.extend(alike);
                 Step::Worked { bytes }
             }
@@ -91,9 +90,6 @@ impl Service for Counting {
     /// Values that arrive soon after one another are counted together: the compute thread begins
     /// once for all of them, and most commands find it at rest.
     fn wait(&mut self) -> Pending<'_, ()> {
-        Box::pin(async {
-            self.values.arrived().await;
-            sleep(GATHERED).await;
-        })
+        Box::pin(self.values.arrived(GATHERED))
     }
 }

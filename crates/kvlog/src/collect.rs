@@ -6,7 +6,8 @@
 //! since the last one did, and once after each start of the drive, for what a power cut left.
 //!
 //! Invariants: a chunk is deleted only in a pass that has read every list, when everything that the
-//! pass has seen is durable; a list that cannot be read ends the pass without a deletion.
+//! pass has seen is durable; a list that cannot be read ends the pass without a deletion, and is
+//! named.
 
 use std::ops::Bound;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use csd_reactor::{random_u64, worked};
 use crate::format::SHARDS;
 use crate::marks::Marks;
 use crate::parts::{list_bytes, pool_of};
-use crate::record::Content;
+use crate::record::{Content, EntryKey};
 use crate::service_changes::ServiceChange;
 use crate::shard::Shard;
 use crate::sharers::parts_of;
@@ -44,6 +45,21 @@ pub enum Collected {
         /// The bytes.
         bytes: u64,
     },
+}
+
+/// Failure of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectFailed {
+    /// Status of a read, or of a deletion.
+    pub status: Status,
+    /// Namespace and key of the value whose list cannot be read.
+    pub unreadable: Option<EntryKey>,
+}
+
+impl From<Status> for CollectFailed {
+    fn from(status: Status) -> Self {
+        Self { status, unreadable: None }
+    }
 }
 
 /// Part of a pass.
@@ -88,9 +104,9 @@ impl Collector {
     /// Takes a step of a pass.
     ///
     /// # Errors
-    /// The status of a list that cannot be read, or of a failed deletion. The pass is over, and the
-    /// next step begins another one.
-    pub async fn step(&mut self) -> Result<Collected, Status> {
+    /// If a list cannot be read, or a deletion fails. The failure ends the pass, and the next step
+    /// begins another one.
+    pub async fn step(&mut self) -> Result<Collected, CollectFailed> {
         let Some(mut pass) = self.pass.take().or_else(|| self.begin()) else {
             return Ok(Collected::Nothing);
         };
@@ -100,9 +116,9 @@ impl Collector {
         }
         let looked = match self.look(&pass).await {
             Ok(looked) => looked,
-            Err(status) => {
+            Err(failed) => {
                 self.seen_dropped = None;
-                return Err(status);
+                return Err(failed);
             }
         };
         if self.go_on(&mut pass, looked.next).await? {
@@ -126,7 +142,7 @@ impl Collector {
         Some(Pass { marks, part: Part::Mark, namespace: 0, shard: 0, from })
     }
 
-    async fn look(&self, pass: &Pass) -> Result<Looked, Status> {
+    async fn look(&self, pass: &Pass) -> Result<Looked, CollectFailed> {
         let (from, marks) = (pass.from, Arc::clone(&pass.marks));
         let nsid = self.kv.segments.namespaces[pass.namespace].nsid;
         let part = pass.part;
@@ -170,11 +186,14 @@ async fn mark(
     nsid: u16,
     from: Bound<Key>,
     marks: &Marks,
-) -> Result<Looked, Status> {
+) -> Result<Looked, CollectFailed> {
     let page = shard.list_of(nsid, from, (LOOKS_MAX, LOOKS_MAX), Content::is_list);
     let mut bytes = 0;
     for (_, key) in page.keys {
-        let Some(parts) = parts_of(shard, (nsid, key)).await? else { continue };
+        let unreadable = Some((nsid, key));
+        let found = parts_of(shard, (nsid, key)).await;
+        let found = found.map_err(|status| CollectFailed { status, unreadable })?;
+        let Some(parts) = found else { continue };
         parts.chunks().for_each(|key| marks.add(key));
         bytes += list_bytes(parts.parts.len(), 0) as u64;
     }
@@ -187,7 +206,7 @@ async fn sweep(
     pool: u16,
     from: Bound<Key>,
     marks: &Marks,
-) -> Result<Looked, Status> {
+) -> Result<Looked, CollectFailed> {
     let page = shard.list_of(pool, from, (LOOKS_MAX, LOOKS_MAX), Content::is_value);
     worked(page.keys.len() as u64);
     let mut bytes = 0;

@@ -181,7 +181,10 @@ fn a_list_that_cannot_be_read_keeps_all_chunks() {
         faulty.inner().write(at + 64, vec![wrong]).await.0.unwrap();
         let mut failed = 0;
         for _ in 0..100 {
-            failed += u32::from(collector.step().await.is_err());
+            if let Err(CollectFailed { unreadable, .. }) = collector.step().await {
+                assert_eq!(unreadable, Some((2, key(2))), "it is named");
+                failed += 1;
+            }
         }
         assert!(failed > 0 && chunks_left(&kv) == 3, "{failed}");
         assert!(kv.open(2, key(2)).await.is_err());

@@ -8,8 +8,9 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, timeout};
 
 use crate::error::MediaError;
 use crate::news::{News, Place};
@@ -82,9 +83,10 @@ impl NewValues {
         Ok(None)
     }
 
-    /// Waits until there may be more.
-    pub async fn arrived(&self) {
+    /// Waits until there may be more, and then for a whole batch, or for as long as `within`.
+    pub async fn arrived(&self, within: Duration) {
         self.news.arrived().await;
+        let _few = timeout(within, self.news.batch_arrived()).await;
     }
 
     fn begin(&self) -> Option<Reading> {

@@ -34,10 +34,10 @@ pub(crate) struct NewValue {
 }
 
 /// Buffers of values at hand are put together up to about so many bytes.
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Values of group commits, or one value from the medium.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Batch {
     buffers: Vec<Buffer>,
     // Offset of each buffer in the bytes of all.
@@ -208,6 +208,13 @@ impl News {
         self.arrived.notified().await;
     }
 
+    /// Waits until a whole batch is at hand.
+    pub(crate) async fn batch_arrived(&self) {
+        while self.bytes.get() < BATCH_BYTES as u64 {
+            self.arrived().await;
+        }
+    }
+
     /// Returns the first records to read.
     pub(crate) fn first_unread(&self) -> Option<(Place, SegmentRange)> {
         let mut unread = self.unread.borrow_mut();
@@ -243,7 +250,12 @@ impl News {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
     use csd_nvme::kv::Key;
+    use csd_reactor::sim::{World, WorldConfig};
+    use csd_reactor::{now, timeout};
 
     use super::*;
 
@@ -281,6 +293,23 @@ mod tests {
         }
         assert_eq!(batches, [4, 4, 2]);
         assert_eq!(news.bytes.get(), 0);
+    }
+
+    #[test]
+    fn few_values_wait_and_a_whole_batch_does_not() {
+        let world = World::new(1, WorldConfig { cpu_ns_per_poll: 0, ..WorldConfig::default() });
+        let machine = world.machine("drive", Ipv4Addr::LOCALHOST, 1);
+        world.start(machine, |_| async {
+            let within = Duration::from_millis(10);
+            let news = written(3, BATCH_BYTES / 4);
+            assert!(timeout(within, news.batch_arrived()).await.is_err());
+            assert_eq!(now().us(), 10_000);
+            let news = written(4, BATCH_BYTES / 4);
+            timeout(within, news.batch_arrived()).await.unwrap();
+            assert_eq!(now().us(), 10_000);
+        });
+        let second = Duration::from_secs(1);
+        world.run_until(|world| !world.is_running(machine), second).expect("it ends");
     }
 
     #[test]

@@ -62,14 +62,15 @@ impl Shards {
 
     /// Runs `ask` with a shard on the core that owns it: at once on this core, by a message on
     /// another, where it has the class of the task that asks.
-    pub(crate) async fn on_owner<T, F>(
+    pub(crate) async fn on_owner<T, E, F>(
         &self,
         number: usize,
         ask: impl FnOnce(Rc<Shard>) -> F + Send + 'static,
-    ) -> Result<T, Status>
+    ) -> Result<T, E>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Status>> + 'static,
+        E: From<Status> + Send + 'static,
+        F: Future<Output = Result<T, E>> + 'static,
     {
         if owner(number) == core_id() {
             return ask(Rc::clone(self.shard(number))).await;
@@ -78,6 +79,6 @@ impl Shards {
             let here = Self::here().ok_or(Status::NAMESPACE_NOT_READY)?;
             ask(Rc::clone(here.shard(number))).await
         };
-        call(owner(number), class(), there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+        call(owner(number), class(), there).await.unwrap_or(Err(Status::INTERNAL_ERROR.into()))
     }
 }

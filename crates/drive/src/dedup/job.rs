@@ -22,7 +22,8 @@ pub(crate) fn cost_ns(bytes: u64) -> u64 {
     bytes
 }
 
-/// Counts the chunks of a batch.
+/// Counts the chunks of a batch. Its outcome is the values with chunks that other values have, too,
+/// and the batch: its buffers are freed where they are needed again.
 pub(crate) struct Count {
     batch: Batch,
     chunk_bytes: usize,
@@ -60,7 +61,7 @@ impl Count {
 }
 
 impl Job for Count {
-    type Output = BTreeSet<EntryKey>;
+    type Output = (BTreeSet<EntryKey>, Batch);
 
     fn step(&mut self) -> Progress<Self::Output> {
         let mut bytes = 0;
@@ -93,10 +94,11 @@ impl Job for Count {
         self.table.count(&mut self.chunks);
         self.chunks.clear();
         let cost_ns = cost_ns(bytes as u64);
-        match self.value < self.batch.values().len() {
-            true => Progress::More { cost_ns },
-            false => Progress::Done { cost_ns, output: std::mem::take(&mut self.alike) },
+        if self.value < self.batch.values().len() {
+            return Progress::More { cost_ns };
         }
+        let output = (std::mem::take(&mut self.alike), std::mem::take(&mut self.batch));
+        Progress::Done { cost_ns, output }
     }
 }
 
