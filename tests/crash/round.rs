@@ -50,11 +50,14 @@ impl Round {
             _ => (Load { workers: 8, ..mixed }, true, 100..500),
         };
         // Values share chunks, which is a service of the drive next to its others.
-        let shares = ["--dedup", "4K", "--dedup-share"];
+        let policy =
+            ["inline", "local", "bts", "adaptive"][usize::try_from(draw(4)).expect("small")];
+        let shares = ["--dedup", "4K", "--dedup-share", "--policy", policy];
         let alike = draw(3) == 0;
         let shares = if alike { &shares[..] } else { &[] };
+        let scrub = ["1M", "1G"][usize::from(draw(2) == 0)];
         let options = ["--backend", backend, "--cores", cores, "--block", block];
-        let more = ["--direct", direct, "--kv", "50%", "--log-level", "warn"];
+        let more = ["--direct", direct, "--kv", "50%", "--log-level", "warn", "--scrub", scrub];
         let cached = draw(3) == 0;
         let mut drive = Drive::new(&[&options[..], &more[..], shares].concat(), &mut numbers);
         drive.volatile_cache = cached;

@@ -30,18 +30,18 @@ impl Cached {
     /// Starts the drive, perhaps after cuts during recovery, and compares every key.
     fn start(&mut self, load: Load) {
         let simulation = &mut self.simulation;
-        simulation.volatile_cache = load.is_cached;
+        simulation.resources.volatile_cache = load.is_cached;
         let mut ready = simulation.start_drive();
         while simulation.formatted && simulation.draw(0..3) == 0 {
             simulation.world.run_for(Duration::from_micros(simulation.draw(0..30_000)));
             self.cuts_in_recovery += u64::from(!ready.get());
             simulation.cut();
-            simulation.volatile_cache = simulation.draw(0..2) == 0;
+            simulation.resources.volatile_cache = simulation.draw(0..2) == 0;
             ready = simulation.start_drive();
             simulation.world.run_for(Duration::from_micros(simulation.draw(0..30_000)));
             self.cuts_in_recovery += u64::from(!ready.get());
             simulation.cut();
-            simulation.volatile_cache = load.is_cached;
+            simulation.resources.volatile_cache = load.is_cached;
             ready = simulation.start_drive();
         }
         simulation.wait("recovery", || ready.get());

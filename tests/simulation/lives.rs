@@ -13,7 +13,7 @@ use csd_drive::drive::{self, Core};
 use csd_drive::life::drain;
 use csd_kvlog::IndexKind;
 use csd_kvlog::format::{self, Split};
-use csd_kvlog::media::{Media, Volatile, VolatileConfig};
+use csd_kvlog::media::{Faulty, Media, Volatile, VolatileConfig};
 use csd_kvlog::segments::Segments;
 use csd_kvlog::shard_of;
 use csd_nvme::kv::Key;
@@ -166,6 +166,14 @@ impl Lives {
     /// Cuts the power; any subset of unsynced sectors lands.
     pub fn cut_at_random(&self) {
         self.cut(|| self.world.random_u64());
+    }
+
+    /// Cuts the power when so many accesses of the medium have begun, or the life has its answer.
+    pub fn cut_after<T>(&self, medium: &Faulty, accesses: usize, answer: &Answer<T>) {
+        let is_over = || medium.begun().len() >= accesses || answer.borrow().is_some();
+        let waited = self.world.run_until(|_| is_over(), LIMIT);
+        waited.unwrap_or_else(|stuck| panic!("the life does not go on: {stuck}"));
+        self.cut_at_random();
     }
 
     /// Works on the medium while no drive runs; writes are durable.

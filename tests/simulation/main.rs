@@ -2,7 +2,9 @@
 //!
 //! Faults allowed: power cuts at any moment, recovery included, that let any subset of unflushed
 //! 512-byte sectors through; connections lost with them; any order of cores, messages and disk
-//! accesses. A seed is a whole run: `CSD_SIM_SEEDS=1000..1100 cargo test --test simulation`.
+//! accesses. The drive's services work meanwhile: in every second run it counts chunks of values
+//! and lets them share, and in every third one its scrub reads as fast as it can. A seed is a whole
+//! run: `CSD_SIM_SEEDS=1000..1100 cargo test --test simulation`.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
@@ -86,6 +88,7 @@ use csd_kvlog::format::Split;
 use csd_kvlog::media::{Losses, Media, Volatile, VolatileConfig};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, random_u64, sleep, spawn};
+use csd_sched::Policy;
 use seeds::seeds;
 use workload::Shared;
 
@@ -110,7 +113,9 @@ struct Simulation {
     known: Shared,
     lived: Lived,
     lossy: bool,
-    volatile_cache: bool,
+    resources: Resources,
+    /// True if the drive's scrub reads as fast as it can.
+    scrubs: bool,
     shared: Rc<RefCell<Option<Arc<drive::Shared>>>>,
 }
 
@@ -165,7 +170,12 @@ impl Simulation {
             known: Rc::new(RefCell::new(workload::Known { heavy, load, ..Default::default() })),
             lived: Lived::default(),
             lossy: false,
-            volatile_cache: false,
+            resources: Resources {
+                dedup: seed.is_multiple_of(2).then_some(shared_chunks::OPTIONS),
+                policy: Policy::ALL[usize::try_from(seed / 2 % 4).unwrap()],
+                ..Resources::default()
+            },
+            scrubs: seed.is_multiple_of(3),
             shared: Rc::default(),
         }
     }
@@ -184,16 +194,19 @@ impl Simulation {
         let ready = Rc::new(Cell::new(false));
         let (is_new, told, split) = (!self.formatted, Rc::clone(&ready), self.split);
         let slot = Rc::clone(&self.shared);
-        let volatile_cache = self.volatile_cache;
+        let (resources, scrubs) = (self.resources.clone(), self.scrubs);
         let kv_index = self.index.replace(lives::other(self.index.get()));
         self.world.start(self.drive, move |core| {
             let (media, told, slot) = (media.clone(), Rc::clone(&told), Rc::clone(&slot));
-            let resources = Resources { kv_index, volatile_cache, ..Resources::default() };
+            let resources = Resources { kv_index, ..resources.clone() };
             async move {
                 if core == CoreId(0) {
                     let shared =
                         drive::open(media, is_new, NQN, &split, &resources).await.expect("opens");
                     csd_drive::life::start_all(&shared).await.expect("recovers");
+                    if scrubs {
+                        shared.services.begin_scrub(1 << 30);
+                    }
                     let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     *slot.borrow_mut() = Some(Arc::clone(&shared));
                     let scraped = Listener::bind(SocketAddr::from((DRIVE, METRICS))).unwrap();

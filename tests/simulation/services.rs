@@ -22,11 +22,15 @@ use csd_reactor::{Buffer, Class, join, random_u64, sleep, spawn};
 use crate::blocks::{fused_pair, submit};
 use crate::inside::{Doors, memory, outside};
 use crate::lives::{Lives, NSID, SMALL, content, find, stop, store};
+use crate::shared_chunks::OPTIONS;
 use crate::workload::{self, Shared, fail};
 use crate::{CUTS, Simulation, seeds};
 
 /// Operations of a life. The drive does not end before, so a service that stops it is seen.
 const OPERATIONS: u64 = 300;
+
+/// Services of these drives.
+const SERVICES: [&str; 6] = ["clean", "checkpoint", "scrub", "dedup", "collect", "peers"];
 
 /// Counts over lives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +47,7 @@ fn draw(below: u64) -> u64 {
 
 /// Returns an order at random. Rates are from a byte a second to none at all.
 fn order() -> Order {
-    let name = ["clean", "checkpoint", "scrub"][usize::try_from(draw(3)).unwrap()].to_owned();
+    let name = SERVICES[usize::try_from(draw(SERVICES.len() as u64)).unwrap()].to_owned();
     let setting = match draw(5) {
         0 | 1 => Setting::Pause,
         2 => Setting::Resume,
@@ -85,6 +89,8 @@ fn run(seed: u64) -> Met {
     // The log of such a life is cleaned before it ends.
     let heavy = seed.is_multiple_of(10);
     simulation.known.borrow_mut().heavy = heavy;
+    simulation.resources.dedup = Some(OPTIONS);
+    simulation.resources.peers = Some(peers());
     let (orders, mut met) = (Rc::new(Cell::new(0)), Met::default());
     for _ in 0..CUTS {
         let ready = simulation.start_drive();
@@ -304,12 +310,16 @@ async fn swap(block: &Block) -> (bool, bool) {
     (ended.0.is_ok(), ended.1.is_ok())
 }
 
+/// Returns a file with another drive.
+fn peers() -> Directory {
+    let line = format!("peer nvme+tcp://10.0.0.9:4420/{PEER}");
+    Directory::fixed(PeerList::parse(&line).unwrap())
+}
+
 /// Stores a value and writes a fused pair as another drive while its commands are paused. Then
 /// either a host resumes them, or the drive stops.
 fn store_of_a_peer(then_stops: bool) {
-    let line = format!("peer nvme+tcp://10.0.0.9:4420/{PEER}");
-    let peers = Some(Directory::fixed(PeerList::parse(&line).unwrap()));
-    let resources = Resources { peers, ..Resources::default() };
+    let resources = Resources { peers: Some(peers()), ..Resources::default() };
     let doors = Doors { resources, ..Doors::new(4) };
     doors.serve((&memory(), true), None, move |shared| async move {
         sleep(3 * SECOND).await;

@@ -23,8 +23,6 @@ use crate::seeds;
 pub const CHUNK_BYTES: usize = 4096;
 pub const OPTIONS: Options = Options { chunk_bytes: 4096, memory_bytes: 64 << 20, share: true };
 const KEYS: u64 = 60;
-/// Longest that a few changes may take.
-const LIMIT: Duration = Duration::from_secs(1000);
 /// Chunks that several values have.
 const COMMON: u64 = 30;
 
@@ -246,10 +244,8 @@ fn cut_after(accesses: usize) -> bool {
     let of_life = Rc::clone(&model);
     lives.cut_at_random();
     let working = lives.begin(move |core| few_changes(core, of_life));
-    let is_over = || faulty.begun().len() - before >= accesses || working.borrow().is_some();
-    lives.world.run_until(|_| is_over(), LIMIT).expect("goes on");
+    lives.cut_after(&faulty, before + accesses, &working);
     let has_ended = working.borrow().is_some();
-    lives.cut_at_random();
     let last = Rc::clone(&model);
     let lived = lives.live(move |core| async move {
         compare(&core, &last).await;
@@ -266,6 +262,53 @@ fn the_power_fails_at_each_access_of_the_medium() {
     let ended = (1..).find(|accesses| cut_after(*accesses)).expect("the changes end");
     assert!(ended > 100, "{ended} accesses");
     println!("shared chunks: the power failed at each of {ended} accesses");
+}
+
+/// Keys with one value, whose chunks they share.
+const SHARERS: u64 = 64;
+
+/// Deletes keys with one value one after the other, and kills the drive between any two: those that
+/// are left have the value, and in the end nothing is left of it.
+fn kill_between_deletions(seed: u64) {
+    let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 3).unwrap(), SMALL);
+    lives.count_chunks(OPTIONS);
+    let stored = lives.live(|core| async move {
+        for number in 0..SHARERS {
+            store(&core, key(number), &bytes_of(&[1, 2])).await.expect("stored");
+        }
+        settle(&core).await;
+        pool_keys(&core)
+    });
+    assert_eq!(stored, Ok(2), "all of them share both chunks");
+    for gone in 0..=SHARERS {
+        lives.cut_at_random();
+        let lived = lives.live(move |core| async move {
+            // A pass over all lists is at any place when the key is deleted, and at the cut.
+            sleep(Duration::from_micros(draw(2_000_000))).await;
+            for number in 0..SHARERS {
+                let found = find(&core, key(number)).await.expect("readable");
+                let wanted = (number >= gone).then(|| bytes_of(&[1, 2]));
+                assert!(found == wanted, "key {number} after {gone} deletions");
+            }
+            if gone < SHARERS {
+                core.kv.delete(NSID, key(gone)).await.expect("deleted");
+                sleep(Duration::from_micros(draw(2_000_000))).await;
+            } else {
+                settle(&core).await;
+                assert_eq!((pool_keys(&core), core.shared.segments.used_bytes(NSID)), (0, 0));
+            }
+        });
+        assert_eq!(lived, Ok(()));
+    }
+}
+
+#[test]
+fn a_value_of_64_keys_outlives_63_of_them_with_a_kill_between_any_two_deletions() {
+    // A kill falls into each of 65 lives, so that every tenth seed is enough.
+    let seeds = seeds();
+    seeds::each(seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(10), |seed| {
+        kill_between_deletions(seed);
+    });
 }
 
 /// Stops a drive while its values come to share chunks, or are deleted.

@@ -2,6 +2,7 @@
 //! repeat what failed, and go on. Then the drive is stopped, killed or loses its power. The next
 //! start serves everything acknowledged, its figures are right, and the check finds nothing.
 
+mod cut;
 mod every;
 mod formatting;
 mod kinds;
@@ -177,26 +178,30 @@ impl Base {
         if was_stopped && !faulty.is_read_only() && open.len() > 1 {
             return Err(format!("one access failed, and the stop left shards {open:?} open"));
         }
-        for start in ["the next start", "the start after it"] {
-            let report =
-                lives.inspect(|media| async move { check(&media).await.expect("checked") });
-            if !report.damage.is_empty() {
-                return Err(format!("before {start}: {}", report.damage.join("; ")));
-            }
-            let known = Rc::clone(&known);
-            let served = lives.live(move |core| async move {
-                verify(&core, &known).await?;
-                work(&core, 2, &known, &Rc::default()).await;
-                drain(&core.shared, Duration::from_secs(10)).await.map_err(|it| it.to_string())?;
-                known.borrow_mut().flushed();
-                Ok::<(), String>(())
-            });
-            let served = served.and_then(|verified| verified);
-            served.map_err(|error| format!("{start}: {error}"))?;
-            lives.cut(|| 0);
-        }
-        Ok(())
+        serves_on(&mut lives, &known)
     }
+}
+
+/// Starts the drive twice more: each time its medium is sound, and it serves everything.
+fn serves_on(lives: &mut Lives, known: &Shared) -> Result<(), String> {
+    for start in ["the next start", "the start after it"] {
+        let report = lives.inspect(|media| async move { check(&media).await.expect("checked") });
+        if !report.damage.is_empty() {
+            return Err(format!("before {start}: {}", report.damage.join("; ")));
+        }
+        let known = Rc::clone(known);
+        let served = lives.live(move |core| async move {
+            verify(&core, &known).await?;
+            work(&core, 2, &known, &Rc::default()).await;
+            drain(&core.shared, Duration::from_secs(10)).await.map_err(|it| it.to_string())?;
+            known.borrow_mut().flushed();
+            Ok::<(), String>(())
+        });
+        let served = served.and_then(|verified| verified);
+        served.map_err(|error| format!("{start}: {error}"))?;
+        lives.cut(|| 0);
+    }
+    Ok(())
 }
 
 /// A life with a fault.
