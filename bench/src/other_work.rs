@@ -12,7 +12,7 @@ use csd_reactor::{Buffer, Config, File, FileOptions, block_on};
 
 use crate::Error;
 
-/// Bytes that are read at once: four windows of a scrub.
+/// Bytes that are read or written at once: four windows of a scrub, a batch of cleaning.
 pub const WINDOW_BYTES: u64 = 256 << 10;
 
 /// Work that goes on until it is ended or dropped.
@@ -20,7 +20,7 @@ pub struct OtherWork(Kind);
 
 enum Kind {
     Process(Child),
-    Reading { stop: Arc<AtomicBool>, thread: Option<JoinHandle<Result<(), Error>>> },
+    OfFile { stop: Arc<AtomicBool>, thread: Option<JoinHandle<Result<(), Error>>> },
 }
 
 impl OtherWork {
@@ -42,17 +42,34 @@ impl OtherWork {
     /// # Errors
     /// If the thread cannot be started; a failed read ends the work, see [`OtherWork::end`].
     pub fn read(path: &Path, windows_per_s: Option<u32>) -> Result<Self, Error> {
+        let options = FileOptions { read: true, direct: true, ..FileOptions::default() };
+        Self::of_file(path, options, windows_per_s)
+    }
+
+    /// Reads windows of a file, writes them to where they were and syncs, past the page cache: so
+    /// many windows of [`WINDOW_BYTES`] a second.
+    ///
+    /// # Errors
+    /// If the thread cannot be started; a failed read or write ends the work, see
+    /// [`OtherWork::end`].
+    pub fn rewrite(path: &Path, windows_per_s: u32) -> Result<Self, Error> {
+        let options =
+            FileOptions { read: true, write: true, direct: true, ..FileOptions::default() };
+        Self::of_file(path, options, Some(windows_per_s))
+    }
+
+    fn of_file(path: &Path, options: FileOptions, per_s: Option<u32>) -> Result<Self, Error> {
         let (path, stop) = (path.to_owned(), Arc::new(AtomicBool::new(false)));
-        let pause = windows_per_s.map_or(Duration::ZERO, |count| Duration::from_secs(1) / count);
+        let pause = per_s.map_or(Duration::ZERO, |count| Duration::from_secs(1) / count);
         let seen = Arc::clone(&stop);
         let run = move || {
-            let read = move || read_until(path, pause, seen);
-            let done = block_on(&Config::default(), read);
-            done.map_err(csd_client::Error::from)?.map_err(Error::system("cannot read a medium"))
+            let work = move || go_on(path, options, pause, seen);
+            let done = block_on(&Config::default(), work);
+            done.map_err(csd_client::Error::from)?.map_err(Error::system("a file next to a drive"))
         };
-        let thread = std::thread::Builder::new().name("reader".to_owned()).spawn(run);
+        let thread = std::thread::Builder::new().name("other-work".to_owned()).spawn(run);
         let thread = Some(thread.map_err(Error::system("cannot start a thread"))?);
-        Ok(Self(Kind::Reading { stop, thread }))
+        Ok(Self(Kind::OfFile { stop, thread }))
     }
 
     /// Ends it.
@@ -66,10 +83,10 @@ impl OtherWork {
                 Ok(Some(status)) => Err(Error::Server(format!("sha1sum has ended: {status}"))),
                 Err(error) => Err(Error::system("a process")(error)),
             },
-            Kind::Reading { stop, thread } => {
+            Kind::OfFile { stop, thread } => {
                 stop.store(true, Ordering::Relaxed);
                 let ended = thread.take().expect("it is ended once").join();
-                ended.unwrap_or_else(|_| Err(Error::Server("the reader panicked".to_owned())))
+                ended.unwrap_or_else(|_| Err(Error::Server("work on a file panicked".to_owned())))
             }
         }
     }
@@ -80,23 +97,34 @@ impl Drop for OtherWork {
         match &mut self.0 {
             // An error says that it has ended already.
             Kind::Process(child) => drop(child.kill().and_then(|()| child.wait())),
-            Kind::Reading { stop, .. } => stop.store(true, Ordering::Relaxed),
+            Kind::OfFile { stop, .. } => stop.store(true, Ordering::Relaxed),
         }
     }
 }
 
-async fn read_until(path: PathBuf, pause: Duration, stop: Arc<AtomicBool>) -> std::io::Result<()> {
-    let options = FileOptions { read: true, direct: true, ..FileOptions::default() };
+/// Reads a file, and writes it if the options say so, with a pause from one window to the next.
+async fn go_on(
+    path: PathBuf,
+    options: FileOptions,
+    pause: Duration,
+    stop: Arc<AtomicBool>,
+) -> std::io::Result<()> {
     let file = File::open(&path, &options).await?;
     let window = usize::try_from(WINDOW_BYTES).expect("a window");
-    let (windows, mut buffer) = (file.len().await? / WINDOW_BYTES, Buffer::zeroed(window));
-    let mut due = Instant::now();
+    let windows = file.len().await? / WINDOW_BYTES;
+    let (mut buffer, mut due) = (Buffer::zeroed(window), Instant::now());
     for number in (0..windows).cycle() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let (read, back) = file.read_at(number * WINDOW_BYTES, buffer).await;
+        let at = number * WINDOW_BYTES;
+        let (read, back) = file.read_at(at, buffer).await;
         (buffer, _) = (back, read?);
+        if options.write {
+            let (written, back) = file.write_at(at, buffer).await;
+            (buffer, _) = (back, written?);
+            file.sync_data().await?;
+        }
         due += pause;
         csd_reactor::sleep(due.saturating_duration_since(Instant::now())).await;
     }
