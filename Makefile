@@ -94,7 +94,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo recipes tests/cluster tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/cluster bench/files bench/planner bench/policies bench/os bench/protected bench/python bench/rebuild bench/scrub bench/search bench/tunnel rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo recipes tests/cluster tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/curves.py bench/cluster bench/files bench/planner bench/policies bench/os bench/protected bench/python bench/rebuild bench/sched bench/scrub bench/search bench/tunnel rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:

@@ -6,20 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from compared import ROOT
+from curves import Panel, draw
 
 RECORD = ROOT / "bench/records/policies.jsonl"
 FIGURE = ROOT / "docs/reference/figures/policies.svg"
-NAMES = {
-    "none": "no counting (case 1)",
-    "inline": "inline (case 2)",
-    "local": "local",
-    "bts": "bts (case 3)",
-    "adaptive": "adaptive",
-}
 PANELS = {
     "puts_per_s": "puts a second",
     "p99_us": "99th percentile of a put, us",
@@ -41,21 +33,12 @@ def last_run(lines: list[str]) -> dict[str, list[dict[str, Any]]]:
 def main() -> int:
     """Draw."""
     cases = last_run(RECORD.read_text().splitlines())
-    figure, axes = plt.subplots(1, len(PANELS), figsize=(12, 3.6))
-    for panel, (key, label) in zip(axes, PANELS.items(), strict=True):
-        for case, name in NAMES.items():
-            rows = cases[case]
-            across = [row["threads"] for row in rows]
-            panel.plot(across, [row[key] for row in rows], "o-", markersize=3, label=name)
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(across, [str(number) for number in across])
-        panel.set_xlabel("puts in flight")
-        panel.set_title(label)
-        panel.set_ylim(bottom=0)
-    axes[0].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    # Without a date, so that it only changes with its contents.
-    figure.savefig(FIGURE, metadata={"Date": None})
+    panels = [
+        Panel(title, {case: [row[key] for row in rows] for case, rows in cases.items()})
+        for key, title in PANELS.items()
+    ]
+    across = [row["threads"] for row in cases["none"]]
+    draw(FIGURE, panels, "puts in flight", across)
     return 0
 
 

@@ -28,6 +28,8 @@ pub(crate) struct Load {
 }
 
 const MS: u64 = 1_000_000;
+/// Length of a phase.
+const PHASE_NS: u64 = 10 * MS;
 
 impl Load {
     /// Returns the core of a client's connection.
@@ -48,15 +50,19 @@ impl Load {
             Shape::Steady | Shape::Skewed => at_ns,
             Shape::Bursts => rests(2 * MS),
             Shape::Phases if client.is_multiple_of(4) => at_ns,
-            Shape::Phases => rests(20 * MS),
+            Shape::Phases => rests(2 * PHASE_NS),
             Shape::Cores => when_active(self.core_of(client, cores), cores, at_ns),
         }
+    }
+
+    /// Returns the number of the phase of a time; `None` if the load does not change in phases.
+    pub(crate) fn phase(self, at_ns: u64) -> Option<u64> {
+        matches!(self.shape, Shape::Phases | Shape::Cores).then_some(at_ns / PHASE_NS)
     }
 }
 
 /// Returns the first time from `at_ns` on at which a core is one of the active ones.
 fn when_active(core: usize, cores: usize, at_ns: u64) -> u64 {
-    const PHASE_NS: u64 = 10 * MS;
     let active = |phase: u64| match phase % 4 {
         0 => cores,
         2 => 1,

@@ -5,28 +5,36 @@
 //! Parameters are those of section V.A and Table I (6 cores, 10 Gbit/s, values of 16 KiB in chunks
 //! of 128 bytes by SHA-1, windows of 60 requests, 90 us an update). Service times are not printed
 //! there: that of the background task is measured here first, the others are options, and the
-//! sensitivity of the crossing of cases 2 and 3 to each is reported.
+//! sensitivity of the crossing of cases 2 and 3 to each is reported. Variants of `bts` and
+//! `adaptive` tell apart what the choice of cores, classes of work and a cheaper update contribute.
 
+mod cases;
 mod load;
 mod model;
+mod sensitivity;
+mod table;
+
+use std::ops::RangeInclusive;
 
 use clap::Parser;
 use csd_bench::Error;
-use csd_bench::record::{self, Destination, Record};
+use csd_bench::record::{self, Destination};
 use csd_bench::timing::cpu_ns;
 use csd_sched::{Cost, Monitor, Policy, Scheduler, Task};
 use serde_json::json;
 use sha1::{Digest, Sha1};
 
+use cases::Case;
 use load::{Load, Shape};
 use model::{Model, Outcome, run};
+use table::rounded;
 
 /// Simulates puts with a background task each, under every policy.
 #[derive(Parser)]
 struct Arguments {
-    /// Numbers of client threads.
-    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,8,10,12,15,18,21,24,30,40")]
-    threads: Vec<usize>,
+    /// Numbers of client threads, from the first to the last; or a single one.
+    #[arg(long, value_name = "FIRST-LAST", default_value = "1-40", value_parser = range)]
+    threads: RangeInclusive<usize>,
     /// Cores of the drive.
     #[arg(long, default_value_t = 6)]
     cores: usize,
@@ -48,11 +56,12 @@ struct Arguments {
     /// Delay of the network, there and back, microseconds.
     #[arg(long, default_value_t = 50.0)]
     network_us: f64,
-    /// Also vary each service time, and report where cases 2 and 3 cross.
+    /// Vary each parameter in place of the table, and report where cases 2 and 3 cross.
     #[arg(long)]
     sensitivity: bool,
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Number of runs with different arrivals, the means of which are shown.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
     #[command(flatten)]
     record: Destination,
 }
@@ -60,10 +69,6 @@ struct Arguments {
 /// Length of a value and of a chunk (section V.A), bytes.
 const VALUE_BYTES: usize = 16 << 10;
 const CHUNK_BYTES: usize = 128;
-
-/// Case 1, and the policies.
-const CASES: [Option<Policy>; 5] =
-    [None, Some(Policy::Inline), Some(Policy::Local), Some(Policy::Bts), Some(Policy::Adaptive)];
 
 fn main() -> Result<(), Error> {
     let arguments = Arguments::parse();
@@ -77,16 +82,29 @@ fn main() -> Result<(), Error> {
     );
     let model = model(&arguments, arguments.background_us.unwrap_or(measured_us));
     println!("{model:?}");
-    table(&arguments, model, &mut record)?;
+    record.append(json!({
+        "bench": "decision",
+        "cores": model.cores,
+        "decision_ns": rounded(decision_ns),
+        "hash_us": rounded(measured_us),
+    }))?;
     if arguments.sensitivity {
-        sensitivity(&arguments, model);
+        return sensitivity::sensitivity(&arguments, model, &mut record);
     }
-    Ok(())
+    table::table(&arguments, model, &mut record)
 }
 
 impl Arguments {
     fn load(&self, threads: usize) -> Load {
         Load { shape: self.shape, threads, gets_percent: self.gets }
+    }
+
+    /// Returns the means of the runs of a case with all seeds. A seed is the same arrivals in every
+    /// case.
+    fn outcome(&self, model: Model, case: Case, threads: usize) -> Outcome {
+        let load = self.load(threads);
+        let outcomes: Vec<_> = (1..=self.seeds).map(|seed| run(model, case, load, seed)).collect();
+        Outcome::mean(&outcomes)
     }
 }
 
@@ -100,91 +118,24 @@ fn model(arguments: &Arguments, background_us: f64) -> Model {
         // 10 Gbit/s are 0.8 ns a byte.
         link_ns: VALUE_BYTES as u64 * 8 / 10,
         window: 60,
-        bts_update_ns: 90_000,
-        adaptive_update_ns: 1_000,
+        published_update_ns: 90_000,
+        own_update_ns: 1_000,
         move_ns: 1_000,
         owed_max: 64,
     }
 }
 
+/// Reads `FIRST-LAST`, or one number.
+fn range(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.parse().map_err(|error| format!("{text:?}: {error}"));
+    let range = number(first)?..=number(last)?;
+    if *range.start() == 0 { Err("there is at least one thread".to_owned()) } else { Ok(range) }
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "options are times")]
 fn ns(us: f64) -> u64 {
     (us.max(0.0) * 1e3) as u64
-}
-
-/// Prints and records a row for each number of threads.
-fn table(arguments: &Arguments, model: Model, record: &mut Record) -> Result<(), Error> {
-    println!("mean and p99 latency of a request, us; background tasks done for each put");
-    let head = CASES.map(|case| format!("{:>24}", name(case))).concat();
-    println!("{:>7}{head}{:>10}", "threads", "adaptive/best");
-    let mut worst: f64 = 0.0;
-    for &threads in &arguments.threads {
-        let load = arguments.load(threads);
-        let outcomes = CASES.map(|case| run(model, case, load, arguments.seed));
-        let others = outcomes[1..4].iter().map(|outcome| outcome.mean_us);
-        let ratio = outcomes[4].mean_us / others.fold(f64::INFINITY, f64::min);
-        worst = worst.max(ratio);
-        let shown = |of: &Outcome| {
-            format!("{:>9.1} {:>8.1} {:>5.2}", of.mean_us, of.p99_us, of.done_per_put)
-        };
-        println!("{threads:>7}{}{ratio:>10.3}", outcomes.each_ref().map(shown).concat());
-        for (case, outcome) in CASES.iter().zip(&outcomes) {
-            record.append(json!({
-                "cores": model.cores,
-                "shape": format!("{:?}", arguments.shape).to_lowercase(),
-                "threads": threads,
-                "case": name(*case),
-                "mean_us": outcome.mean_us,
-                "p99_us": outcome.p99_us,
-                "gets_percent": arguments.gets,
-                "requests_per_s": outcome.requests_per_s,
-                "done_per_put": outcome.done_per_put,
-                "background_us": model.background_ns as f64 / 1e3,
-                "foreground_us": model.foreground_ns as f64 / 1e3,
-            }))?;
-        }
-    }
-    println!("adaptive over the best other policy, at worst: {worst:.3}");
-    Ok(())
-}
-
-fn name(case: Option<Policy>) -> &'static str {
-    case.map_or("no background", Policy::name)
-}
-
-/// Names a service time of a model.
-type Field = fn(&mut Model) -> &mut u64;
-
-/// Prints where `bts` becomes slower than `inline`, for service times from half to twice the ones
-/// assumed.
-fn sensitivity(arguments: &Arguments, model: Model) {
-    println!("fewest threads at which bts is slower than inline (the paper: 21)");
-    let crossing = |model: Model| {
-        let slower = |threads: &usize| {
-            let load = arguments.load(*threads);
-            let mean = |policy| run(model, Some(policy), load, arguments.seed).mean_us;
-            mean(Policy::Bts) > mean(Policy::Inline)
-        };
-        let first = (1..=40).find(slower);
-        first.map_or("none up to 40".to_owned(), |threads| threads.to_string())
-    };
-    println!("{:>24}  {}", "as assumed", crossing(model));
-    let vary: [(&str, Field); 5] = [
-        ("foreground work", |model| &mut model.foreground_ns),
-        ("background work", |model| &mut model.background_ns),
-        ("medium", |model| &mut model.medium_ns),
-        ("network", |model| &mut model.network_ns),
-        ("update of a window", |model| &mut model.bts_update_ns),
-    ];
-    for (what, field) in vary {
-        let with = |times_two: bool| {
-            let mut varied = model;
-            let value = field(&mut varied);
-            *value = if times_two { *value * 2 } else { *value / 2 };
-            crossing(varied)
-        };
-        println!("{what:>24}  half: {}, twice: {}", with(false), with(true));
-    }
 }
 
 /// Returns the CPU time of SHA-1 over the chunks of a value, microseconds: the median of 101.

@@ -14,9 +14,10 @@ use std::time::Duration;
 use csd_bench::random::numbers;
 use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Class, CoreId, charge, now, post, sleep, sleep_until, spawn, yield_now};
-use csd_sched::{Cost, Monitor, Policy, Scheduler, Task};
+use csd_sched::{Cost, Monitor, Scheduler, Task};
 use hdrhistogram::Histogram;
 
+use crate::cases::{Case, Update};
 use crate::load::Load;
 
 /// Costs, and the shape of the drive.
@@ -35,10 +36,10 @@ pub(crate) struct Model {
     pub(crate) link_ns: u64,
     /// Requests of a window.
     pub(crate) window: u64,
-    /// Cost of the update at the end of a window, under `bts`.
-    pub(crate) bts_update_ns: u64,
-    /// The same under `adaptive`.
-    pub(crate) adaptive_update_ns: u64,
+    /// Cost of the update at the end of a window, as the paper prints it.
+    pub(crate) published_update_ns: u64,
+    /// The same of this drive.
+    pub(crate) own_update_ns: u64,
     /// Cost of moving a task, half on each core.
     pub(crate) move_ns: u64,
     /// Background tasks that one core may owe before its puts wait for them.
@@ -56,18 +57,40 @@ const MEASURED: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) mean_us: f64,
+    /// Mean of the requests of the first window after each change of phase; `None` if there is no
+    /// change.
+    pub(crate) after_change_us: Option<f64>,
     pub(crate) p99_us: f64,
     pub(crate) requests_per_s: f64,
     /// Background tasks done for each put.
     pub(crate) done_per_put: f64,
 }
 
-/// Runs a load under a policy; `None`: without background work (case 1).
-pub(crate) fn run(model: Model, policy: Option<Policy>, load: Load, seed: u64) -> Outcome {
+impl Outcome {
+    /// Returns the means of several runs, that of their percentiles included.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[allow(clippy::cast_precision_loss)] // runs are few
+    pub(crate) fn mean(of: &[Self]) -> Self {
+        let mean = |figure: fn(&Self) -> f64| of.iter().map(figure).sum::<f64>() / of.len() as f64;
+        let after_change = || mean(|outcome| outcome.after_change_us.unwrap_or_default());
+        Self {
+            mean_us: mean(|outcome| outcome.mean_us),
+            after_change_us: of[0].after_change_us.is_some().then(after_change),
+            p99_us: mean(|outcome| outcome.p99_us),
+            requests_per_s: mean(|outcome| outcome.requests_per_s),
+            done_per_put: mean(|outcome| outcome.done_per_put),
+        }
+    }
+}
+
+/// Runs a load in one of the cases.
+pub(crate) fn run(model: Model, case: Case, load: Load, seed: u64) -> Outcome {
     let config = WorldConfig { cpu_ns_per_poll: 0, oldest_first: true, ..WorldConfig::default() };
     let world = World::new(seed, config);
     let machine = world.machine("drive", Ipv4Addr::LOCALHOST, model.cores);
-    let drive = Arc::new(Drive::new(model, policy));
+    let drive = Arc::new(Drive::new(model, case));
     let of_cores = Arc::clone(&drive);
     world.start(machine, move |core| {
         let drive = Arc::clone(&of_cores);
@@ -90,6 +113,10 @@ pub(crate) fn run(model: Model, policy: Option<Policy>, load: Load, seed: u64) -
 /// Counts of the measured time.
 struct Counts {
     latencies: Histogram<u64>,
+    /// Latencies of the requests in the first window after each change of phase.
+    after_change: Histogram<u64>,
+    phase: u64,
+    sent_in_phase: u64,
     puts: u64,
     background: u64,
 }
@@ -97,13 +124,26 @@ struct Counts {
 impl Counts {
     fn reset(&mut self) {
         self.latencies.reset();
+        self.after_change.reset();
         (self.puts, self.background) = (0, 0);
+    }
+
+    /// Counts a request that is sent in a phase; returns true if it is one of the first `window`
+    /// after the change.
+    fn sent(&mut self, phase: u64, window: u64) -> bool {
+        if phase != self.phase {
+            (self.phase, self.sent_in_phase) = (phase, 0);
+        }
+        self.sent_in_phase += 1;
+        self.sent_in_phase <= window
     }
 
     #[allow(clippy::cast_precision_loss)] // counts are small
     fn outcome(&self) -> Outcome {
+        let changes = !self.after_change.is_empty();
         Outcome {
             mean_us: self.latencies.mean() / 1e3,
+            after_change_us: changes.then(|| self.after_change.mean() / 1e3),
             p99_us: self.latencies.value_at_percentile(99.0) as f64 / 1e3,
             requests_per_s: self.latencies.len() as f64 / MEASURED.as_secs_f64(),
             done_per_put: self.background as f64 / self.puts.max(1) as f64,
@@ -132,7 +172,7 @@ enum Direction {
 
 struct Drive {
     model: Model,
-    policy: Option<Policy>,
+    case: Case,
     cores: Vec<Core>,
     // When the link is free, for values of puts and of gets.
     link_free_ns: [AtomicU64; 2],
@@ -141,18 +181,26 @@ struct Drive {
 }
 
 impl Drive {
-    fn new(model: Model, policy: Option<Policy>) -> Self {
+    fn new(model: Model, case: Case) -> Self {
         let cores = (0..model.cores).map(|_| Core::default()).collect();
         let latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("wide bounds");
         let cost = Cost { move_ns: 2.0 * as_f64(model.move_ns), ..Cost::default() };
-        let scheduler = Scheduler::new(policy.unwrap_or_default(), model.cores, None, cost);
+        let policy = case.policy.unwrap_or_default();
+        let scheduler = Scheduler::new(policy, model.cores, case.threshold(), cost);
         let monitor = Monitor::new(model.cores, model.window, 0);
         Self {
             model,
-            policy,
+            case,
             cores,
             link_free_ns: Default::default(),
-            counts: Mutex::new(Counts { latencies, puts: 0, background: 0 }),
+            counts: Mutex::new(Counts {
+                after_change: latencies.clone(),
+                latencies,
+                phase: 0,
+                sent_in_phase: 0,
+                puts: 0,
+                background: 0,
+            }),
             choice: Mutex::new((monitor, scheduler, Box::new(numbers(1)))),
         }
     }
@@ -179,22 +227,24 @@ impl Drive {
     /// Gives the background task of a put that runs on core `origin` to the core that the policy
     /// names; returns what this costs here.
     fn derive(self: &Arc<Self>, origin: usize) -> u64 {
-        let Some(policy) = self.policy else { return 0 };
+        if self.case.policy.is_none() {
+            return 0;
+        }
         let Model { background_ns, move_ns, .. } = self.model;
         let mut choice = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
         let (monitor, scheduler, random) = &mut *choice;
         let mut spent_ns = 0;
-        let update_ns = match policy {
-            Policy::Bts => Some(self.model.bts_update_ns),
-            Policy::Adaptive => Some(self.model.adaptive_update_ns),
-            _ => None,
+        let update_ns = match self.case.update {
+            Update::None => None,
+            Update::Published => Some(self.model.published_update_ns),
+            Update::Own => Some(self.model.own_update_ns),
         };
         if let Some(update_ns) = update_ns.filter(|_| monitor.count_request()) {
             spent_ns += update_ns;
             let window = monitor.update(now().ns(), |core| {
                 let core = &self.cores[core];
                 // SPDK's utilisation is that of all work; ours tells foreground work apart.
-                let others = core.background_ns.load(Relaxed) * u64::from(policy == Policy::Bts);
+                let others = core.background_ns.load(Relaxed) * u64::from(!self.case.has_classes);
                 (core.foreground_ns.load(Relaxed) + others, core.begun.load(Relaxed))
             });
             scheduler.observe(window);
@@ -220,7 +270,7 @@ impl Drive {
     /// not count, else in steps that yield.
     fn begin(self: &Arc<Self>, core: usize, origin: usize, moved_ns: u64) {
         let drive = Arc::clone(self);
-        let whole = matches!(self.policy, Some(Policy::Inline | Policy::Bts));
+        let whole = !self.case.has_classes;
         let class = if whole { Class::Foreground } else { Class::Service };
         drop(spawn(class, async move {
             let here = &drive.cores[core];
@@ -249,6 +299,8 @@ async fn requests(drive: Arc<Drive>, core: usize, client: usize, load: Load, see
         at_ns = load.next_ns(client, model.cores, at_ns);
         // The link is free for others until then.
         until(at_ns).await;
+        let phase = load.phase(at_ns);
+        let is_after_change = phase.is_some_and(|phase| drive.counts().sent(phase, model.window));
         until(drive.send((!is_get).then_some(Direction::ToDrive), at_ns)).await;
         let here = &drive.cores[core];
         here.begun.fetch_add(1, Relaxed);
@@ -265,6 +317,9 @@ async fn requests(drive: Arc<Drive>, core: usize, client: usize, load: Load, see
         let ended_ns = drive.send(is_get.then_some(Direction::ToHost), now().ns());
         let mut counts = drive.counts();
         counts.latencies.saturating_record(ended_ns - at_ns);
+        if is_after_change {
+            counts.after_change.saturating_record(ended_ns - at_ns);
+        }
         counts.puts += u64::from(!is_get);
         drop(counts);
         at_ns = ended_ns;
