@@ -7,6 +7,7 @@ all of them do with their figures.
 import argparse
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -93,6 +94,14 @@ def record(bench: str, options: argparse.Namespace, names: Iterable[str], result
     about |= {"load": os.getloadavg()[0], "cpus": os.cpu_count() or 0}
     with options.record.open("a") as file:
         file.write(json.dumps({"bench": bench, **about, "results": results}) + "\n")
+
+
+def processor() -> str:
+    """Return the name of this machine's processors."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def cpu_s(pid: int) -> float:

@@ -46,6 +46,13 @@ address_of() { # address_of NAME
     awk -v name="$1" '$2 == name { print $1; exit }' "$folder/hosts"
 }
 
+# Returns true if the process of a daemon of Hadoop on this machine runs.
+head_runs() { # head_runs NAME
+    local pid
+    pid=$(cat "$folder/hadoop/$1.pid" 2>/dev/null) || return 1
+    { tr "\\0" " " <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "-Dcsd.daemon=$folder/$1 "
+}
+
 # Runs a command in a drive, by OpenSSH.
 in_drive() {
     local drive=$1

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compared import ROOT, cpu_s, record, run, say
+from compared import ROOT, cpu_s, processor, record, run, say
 from floor import floor_up, groups
 
 RECIPES = ROOT / "recipes"
@@ -345,18 +345,10 @@ def work(options: argparse.Namespace) -> Iterator[tuple[Path, ExitStack]]:
         raise SystemExit(f"{options.image} has no OpenSSH: `make os-image` makes an image")
     options.run = options.run or time.strftime("%Y-%m-%dT%H:%M:%S")
     options.load_before = os.getloadavg()[0]
-    options.machine = model()
+    options.machine = processor()
     temporary = tempfile.TemporaryDirectory(prefix="csd-cluster-", dir=options.folder)
     with temporary as folder, ExitStack() as stack:
         yield Path(folder), stack
-
-
-def model() -> str:
-    """Return the name of the machine's processors."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(": ")[2]
-    return "unknown"
 
 
 def keep(options: argparse.Namespace, part: str, names: tuple[str, ...], result: object) -> None:

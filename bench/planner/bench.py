@@ -26,8 +26,11 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import csdplan
 import numpy as np
+from compared import processor
 from csdplan import commands
 from csdplan.sim import Job, Node, System, fleet_of, run_fluid, simulate
 from csdplan.solve import break_even
@@ -212,13 +215,8 @@ def timed(run: Callable[[], None]) -> dict[str, list[float]]:
 
 def machine() -> dict[str, object]:
     """Describe this machine."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        cpu = names[0].split(":", 1)[1].strip() if names else cpu
     return {
-        "cpu": cpu,
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "python": platform.python_version(),

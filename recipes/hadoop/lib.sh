@@ -15,13 +15,6 @@ head_java() { # head_java HEAP CLASS ARGUMENT...
         -cp "$folder/hadoop/conf:$jars/*" "$@"
 }
 
-# Returns true if the process of a daemon of this machine runs.
-head_runs() { # head_runs NAME
-    local pid
-    pid=$(cat "$folder/hadoop/$1.pid" 2>/dev/null) || return 1
-    { tr "\\0" " " <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q -- "-Dcsd.daemon=$folder/$1 "
-}
-
 start_head() { # start_head NAME HEAP CLASS
     head_runs "$1" && return
     setsid bash -c 'echo $$ >"$1"; shift; exec "$@"' sh "$folder/hadoop/$1.pid" \

@@ -27,7 +27,7 @@ fi
 if start_hadoop && compile; then
     "$python" "$recipes/hadoop/words.py" make text 1 8 2500
     expect 0 put.log hadoop fs -put "$work/text" /in
-    run_parts sort terasort own_class bad_inputs lost_maps lost_shuffle lost_output lost_block \
+    run_parts sort terasort own_class names_gone bad_inputs lost_maps lost_shuffle lost_output lost_block \
         cut_link tunnel_killed greedy_memory greedy_processes greedy_disk spark spark_lost
 fi
 ended

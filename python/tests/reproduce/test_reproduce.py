@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from csdplan_reproduce import Report, Verdict, equations, planning, reproduce
 from csdplan_reproduce.basis import Basis
-from csdplan_reproduce.check import CHECKS, Claim, by_digits, by_ratio, claims, if_holds
+from csdplan_reproduce.check import CHECKS, MEASURED, Claim, by_digits, by_ratio, claims, if_holds
 from csdplan_reproduce.report import MODULES
 
 from csdplan.profile import load, workload_of
@@ -32,6 +32,16 @@ def test_every_claim_that_software_can_check_is_checked(report: Report) -> None:
             assert row.finding.ours
     assert set(CHECKS) <= {claim.id for claim in claims()}
     assert len({claim.id for claim in claims()}) == len(claims())
+
+
+def test_measurements_are_of_claims_that_no_check_decides(report: Report) -> None:
+    page = "docs/reference/background.md"
+    text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+    why = {row.claim.id: row.finding.why for row in report.rows if row.claim.id not in CHECKS}
+    for claim, outcome in MEASURED.items():
+        assert why[claim] == outcome
+        assert page in outcome
+        assert f"({claim})" in text
 
 
 def scanned(system: str, kernel: str, cores: int) -> int:

@@ -41,6 +41,16 @@ part_own_class() {
     done_with "Hadoop: a class of our own has Python's counts"
 }
 
+part_names_gone() {
+    expect 0 down.log inside "$recipes/hadoop/down"
+    mv csd-array/hadoop/nn away
+    expect 2 up.log inside "$recipes/hadoop/up"
+    grep -q 'put that folder back' up.log
+    mv away csd-array/hadoop/nn
+    start_again
+    done_with "Hadoop: blocks whose names are gone are not formatted away"
+}
+
 # Runs an example on this machine's own files in one process, without drives, as a reference.
 plain() { inside java -Xmx1g -cp "$jars/*" org.apache.hadoop.examples.ExampleDriver "$@"; }
 

@@ -8,7 +8,7 @@ listed status. How a comparison becomes a verdict is decided here, the same way 
 - *consistent*: it does not come out exactly, or only under values that the paper leaves open, but
   nothing speaks against it;
 - *contradicted*: it does not come out, or contradicts another statement of the same papers;
-- *needs_hardware*: only a measurement can tell.
+- *needs_hardware*: only a measurement can tell; where this project made one, its page is named.
 """
 
 from __future__ import annotations
@@ -84,7 +84,13 @@ class Finding:
 
 Check = Callable[[Claim], Finding]
 CHECKS: dict[str, Check] = {}
-HARDWARE: dict[str, str] = {}
+
+#: Measurements of claims that no check decides, and what they come to.
+MEASURED = {
+    "BT-09": "a measurement, consistent on other hardware: docs/reference/background.md",
+    "BT-12": "a measurement, not reproduced in a simulation: docs/reference/background.md",
+    "BT-13": "a measurement, reproduced in part in a simulation: docs/reference/background.md",
+}
 
 #: Relative deviation up to which a printed ratio counts as reproduced, and as consistent.
 REPRODUCED_WITHIN, CONSISTENT_WITHIN = 0.05, 0.25

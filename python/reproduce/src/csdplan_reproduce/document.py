@@ -38,7 +38,7 @@ say no more than *consistent*, because the paper prints "about", or leaves open 
 - **consistent**: it comes out only nearly (within 25 %, or one in the last digit), or only under
   values that the paper leaves open, and nothing speaks against it;
 - **contradicted**: it does not come out, or contradicts another statement of the same papers;
-- **needs_hardware**: only a measurement can tell.
+- **needs_hardware**: only a measurement can tell; where this project made one, its page is named.
 
 Checks are counted apart by what they exercise: the **model** (equations, solver or profiles of the
 planner), **arithmetic** on numbers that the papers print, or a **reading** of text and tables. Only

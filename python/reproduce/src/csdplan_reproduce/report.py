@@ -10,7 +10,7 @@ from csdplan.errors import ModelError
 from csdplan.result.sheet import Sheet, sheet_of
 from csdplan_reproduce import devices, equations, planning, tables
 from csdplan_reproduce.basis import Basis, basis_of
-from csdplan_reproduce.check import CHECKS, Claim, Finding, Verdict, claims
+from csdplan_reproduce.check import CHECKS, MEASURED, Claim, Finding, Verdict, claims
 
 #: Importing these modules fills the register of checks.
 MODULES = (planning, equations, tables, devices)
@@ -103,5 +103,5 @@ def reproduce(only: Sequence[str] = ()) -> Report:
 def _finding(claim: Claim) -> Finding:
     function = CHECKS.get(claim.id)
     if function is None:
-        return Finding(Verdict.NEEDS_HARDWARE, "", _NO_CHECK)
+        return Finding(Verdict.NEEDS_HARDWARE, "", MEASURED.get(claim.id, _NO_CHECK))
     return function(claim)
