@@ -91,10 +91,11 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
 	cargo fmt --manifest-path clients/python/Cargo.toml --check
 	cargo fmt --manifest-path bench/rocksdb/Cargo.toml --check
+	cargo fmt --manifest-path crates/query/Cargo.toml --check
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo recipes tests/cluster tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/curves.py bench/cluster bench/files bench/planner bench/policies bench/os bench/protected bench/python bench/rebuild bench/sched bench/scrub bench/search bench/tunnel rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo recipes tests/cluster tests/query tests/shared tests/places tests/vm tests/llm tests/documents tests/release bench/compared.py bench/curves.py bench/cluster bench/files bench/planner bench/policies bench/os bench/protected bench/python bench/rebuild bench/sched bench/scrub bench/search bench/tunnel rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:
@@ -214,6 +215,15 @@ PLACES ?=
 places:  ## file systems, control groups, full disks, forbidden calls; root, skipped visibly
 	cargo test --locked --workspace --no-run -q
 	$(PYTHON) tests/places/run.py --csd $(CSD_TESTED) $(PLACES)
+
+# Options of tests/query/compare.py, such as QUERY='--scale 1'. It needs DuckDB and PyArrow.
+QUERY ?=
+QUERY_TARGET := build/query
+query: $(TEST_READY)  ## SQL over tables in the drives, compared with DuckDB: TPC-H (Rust 1.94)
+	cargo test --locked --manifest-path crates/query/Cargo.toml --target-dir $(QUERY_TARGET)
+	cargo build --locked -p csd --features query --target-dir $(QUERY_TARGET)
+	$(BIN)/python -m pip install -q duckdb pyarrow tpchgen-cli
+	$(BIN)/python tests/query/compare.py --csd $(QUERY_TARGET)/debug/csd $(QUERY)
 
 vm:  ## the same, long form: two kernels, both block sizes, more checks
 	cargo build --locked --release -q -p csd

@@ -2,7 +2,16 @@
 //!
 //! Measurements use the reactor's clock instead.
 
+#[cfg(feature = "query")]
+use std::time::Instant;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Returns what `work` returns, and the time that it took, seconds.
+#[cfg(feature = "query")]
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let began = Instant::now();
+    (work(), began.elapsed().as_secs_f64())
+}
 
 /// Returns the time in UTC as `2026-11-21T07:00:00.000Z`.
 pub(crate) fn utc() -> String {

@@ -184,19 +184,19 @@ fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     Ok(Access { hosts, any_host: options.allow_any_host, secrets, offer })
 }
 
-/// Returns the engines for programs that hosts load.
-#[cfg(feature = "wasm")]
+/// Returns the engines for programs that hosts load, as far as this build has them.
+#[allow(clippy::unnecessary_wraps, unused_mut)] // a build without them has none, and no failure
 fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
-    let wasm = csd_wasm::Wasm::new();
-    let wasm = wasm.map_err(|why| Failure::run(format!("WebAssembly: {why}")))?;
-    Ok(vec![Arc::new(wasm)])
-}
-
-/// Returns no engine: without the feature `wasm`, hosts cannot load programs.
-#[cfg(not(feature = "wasm"))]
-#[allow(clippy::unnecessary_wraps)] // as the other is
-fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
-    Ok(Vec::new())
+    let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
+    #[cfg(feature = "wasm")]
+    {
+        let wasm = csd_wasm::Wasm::new();
+        let wasm = wasm.map_err(|why| Failure::run(format!("WebAssembly: {why}")))?;
+        engines.push(Arc::new(wasm));
+    }
+    #[cfg(feature = "query")]
+    engines.push(Arc::new(csd_query::Substrait));
+    Ok(engines)
 }
 
 /// Returns the drive's resources other than its medium.

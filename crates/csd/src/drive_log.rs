@@ -5,16 +5,16 @@ use csd_nvme::vendor::executions::Entry;
 use csd_store::array::COMPUTE_NSID;
 use serde_json::{Value, json};
 
+use crate::ask_drives::ask;
 use crate::cli::drive_log::Log;
 use crate::context::Context;
-use crate::query::query;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, program_id, seconds, size};
 
 /// Shows the log of the named drive, or of all drives of the array.
 pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
-    let drives = query(options.drive.as_ref(), context, async |controller, nsid| {
+    let drives = ask(options.drive.as_ref(), context, async |controller, nsid| {
         Compute::open(controller, nsid.unwrap_or(COMPUTE_NSID))?.executions().await
     })?;
     let mut table = Table::new(&[

@@ -11,10 +11,10 @@ use csd_nvme::opcode::Csi;
 use csd_nvme::vendor::services::{Entry, FAILED, LOG_BYTES_MAX, Order, Services, Setting};
 use serde_json::{Value, json};
 
+use crate::ask_drives::{ask, malformed};
 use crate::cli::drive_service::{self as cli, Rate, Service};
 use crate::context::Context;
 use crate::drive_trace::policy_name;
-use crate::query::{malformed, query};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, seconds, size};
@@ -27,7 +27,7 @@ type Asked = Result<Services, String>;
 pub(crate) fn service(options: &Service, context: &Context) -> Result<Report, Failure> {
     let (order, drive) = order_of(options);
     let asked = order.clone();
-    let answers = query(drive, context, async move |controller, _| match &asked {
+    let answers = ask(drive, context, async move |controller, _| match &asked {
         None => services_of(controller).await.map(Ok),
         Some(order) => give(controller, order).await,
     })?;

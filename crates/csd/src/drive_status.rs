@@ -13,11 +13,11 @@ use csd_nvme::wire::text_of;
 use csd_nvme::{NSID_ALL, log::WARNING_TEMPERATURE};
 use serde_json::{Map, Value, json};
 
+use crate::ask_drives::{ask, malformed};
 use crate::cli::drive_status::Status;
 use crate::context::Context;
 use crate::drive_service;
 use crate::namespace;
-use crate::query::{malformed, query};
 use crate::report::{Failure, Report};
 use crate::table::pairs;
 use crate::units::{grouped, percent, size};
@@ -59,7 +59,7 @@ async fn look(controller: &Controller) -> Result<Vec<Section>, Error> {
 /// Shows the named drive, or all drives of the array.
 pub(crate) fn status(options: &Status, context: &Context) -> Result<Report, Failure> {
     let answers =
-        query(options.drive.as_ref(), context, async |controller, _| look(controller).await)?;
+        ask(options.drive.as_ref(), context, async |controller, _| look(controller).await)?;
     let (mut text, mut described, mut warnings) = (String::new(), Vec::new(), Vec::new());
     for (drive, sections) in answers {
         let sections = match sections {

@@ -8,18 +8,17 @@ use csd_nvme::vendor::decisions::{Decisions, Entry, LOG_BYTES_MAX};
 use csd_sched::{Policy, Reason};
 use serde_json::{Value, json};
 
+use crate::ask_drives::{ask, malformed};
 use crate::cli::drive_trace::Trace;
 use crate::context::Context;
-use crate::query::{malformed, query};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{counted, duration, grouped, seconds};
 
 /// Shows the decisions of the named drive, or of all drives of the array.
 pub(crate) fn trace(options: &Trace, context: &Context) -> Result<Report, Failure> {
-    let drives = query(options.drive.as_ref(), context, async |controller, _| {
-        decisions_of(controller).await
-    })?;
+    let drives =
+        ask(options.drive.as_ref(), context, async |controller, _| decisions_of(controller).await)?;
     let mut table = Table::new(&[
         ("drive", Align::Left),
         ("number", Align::Right),

@@ -9,7 +9,7 @@
 //! - [`cli`] declares the command line; [`report`] and [`output`] print; [`table`], [`units`] and
 //!   [`mod@escape`] format
 //! - [`mod@complete`] completes words in shells; [`mounted`] mounts file systems
-//! - [`context`] opens the array; [`query`] queries drives
+//! - [`context`] opens the array; [`ask_drives`] asks each drive something
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars; [`mod@confirm`] asks before something is deleted
 //! - [`silences`] watches drives that are measured
@@ -28,6 +28,7 @@
 
 mod account;
 mod array;
+mod ask_drives;
 mod attach;
 mod bench;
 mod characterize;
@@ -72,6 +73,7 @@ mod progress;
 mod protect;
 mod protection;
 mod put_input;
+#[cfg(feature = "query")]
 mod query;
 mod repair;
 mod report;
@@ -171,6 +173,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),
+        #[cfg(feature = "query")]
+        Command::Query(options) => query::query(&options, &context),
         Command::Bench(command) => bench::bench(&command, &context),
         Command::Completions(options) => Ok(generate::completions(&options)),
         Command::Man(options) => generate::man(&options),

@@ -234,6 +234,7 @@ pub(crate) fn layout(entry: &Entry) -> &'static str {
         Some(Kind::Range) => "range",
         Some(Kind::Rows) => "rows",
         Some(Kind::Graph) => "graph",
+        Some(Kind::Table) => "table",
     }
 }
 

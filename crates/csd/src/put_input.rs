@@ -1,4 +1,5 @@
-//! Opens the source of `csd put`, and says what it was taken for.
+//! Opens the source of `csd put`, and says what it was taken for. A Parquet file is cut by its row
+//! groups, so that each lies on one drive.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -46,6 +47,8 @@ pub(crate) fn open_as(
         Layout::Range => Arrange::Range,
         Layout::Rows => Arrange::Rows,
     };
+    let mut chunk_bytes = options.chunk;
+    let mut arrange = arrange;
     let (reader, bytes, name): (Reader, _, &str) = match file {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
@@ -55,6 +58,15 @@ pub(crate) fn open_as(
             if metadata.is_dir() {
                 let why = "is a folder: `csd put -r FOLDER PREFIX/` stores the files in it";
                 return Err(Failure::usage(format!("{path} {why}")));
+            }
+            let is_plain = !options.csv
+                && metadata.is_file()
+                && options.arrange.layout == Layout::Spread
+                && options.arrange.align.is_none()
+                && element.is_none_or(|element| element == ElementType::Bytes);
+            if is_plain && let Some(starts) = table_starts(&file) {
+                arrange = Arrange::Table { starts };
+                chunk_bytes = chunk_bytes.or(Some(TABLE_CHUNK_BYTES));
             }
             (Box::new(file), metadata.is_file().then_some(metadata.len()), path)
         }
@@ -79,7 +91,32 @@ pub(crate) fn open_as(
     let bytes = bytes.filter(|_| !options.csv);
     let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
     let taken = source.csv_taken().map(|taken| Taken::csv(name, taken));
-    Ok(PutInput { source, bytes, arrange, chunk_bytes: options.chunk, taken })
+    Ok(PutInput { source, bytes, arrange, chunk_bytes, taken })
+}
+
+/// Chunk size of a table by default, bytes: a query reads whole chunks, of the columns that it
+/// needs.
+const TABLE_CHUNK_BYTES: u64 = 256 << 10;
+
+/// Returns where a table's groups of rows begin; `None` if the file is no table. The file is at its
+/// begin afterwards.
+#[cfg(feature = "query")]
+fn table_starts(file: &File) -> Option<Vec<(u64, u64)>> {
+    use std::io::Seek;
+    use std::os::unix::fs::FileExt;
+    let mut magic = [0; 4];
+    let is_table = file.read_exact_at(&mut magic, 0).is_ok() && &magic == b"PAR1";
+    let starts = is_table.then(|| csd_query::table::starts(file)).flatten();
+    // Reading the footer has moved the file's place.
+    let mut file = file;
+    file.rewind().ok()?;
+    starts
+}
+
+/// Knows no tables: without the feature `query` nothing reads them.
+#[cfg(not(feature = "query"))]
+fn table_starts(_: &File) -> Option<Vec<(u64, u64)>> {
+    None
 }
 
 /// Returns true if a file's name is that of a NumPy array.

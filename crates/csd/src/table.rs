@@ -13,13 +13,14 @@ pub(crate) enum Align {
 
 /// A table with a header line.
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let columns = columns.iter().map(|(name, align)| (escape(name).into_owned(), *align));
+        Self { columns: columns.collect(), rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -39,7 +40,7 @@ impl Table {
                 cells.chain([self.columns[column].0.chars().count()]).max().unwrap_or(0)
             })
             .collect();
-        let header = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let header = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let mut text = String::new();
         for row in std::iter::once(&header).chain(&self.rows) {
             let cells = row.iter().zip(&self.columns).zip(&widths);

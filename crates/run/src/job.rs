@@ -261,7 +261,8 @@ pub(crate) fn entry_bytes(entry: &Entry, run: &Run) -> u64 {
 fn input(entry: &Entry) -> Input<'_> {
     let parts = entry.parts.as_ref();
     let layout = match parts.map(Parts::kind) {
-        None => Layout::Chunks,
+        // Its bytes have no order that a kernel knows of.
+        None | Some(Kind::Table) => Layout::Chunks,
         Some(Kind::Range) => Layout::Ranges,
         Some(Kind::Rows) => Layout::Rows,
         Some(Kind::Graph) => {

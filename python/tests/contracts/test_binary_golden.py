@@ -16,7 +16,7 @@ COMMANDS = sorted((GOLDEN / "tunnel/commands").glob("*.toml"))
 LOGS = sorted((GOLDEN / "tunnel/log").glob("*.toml"))
 MEDIA = GOLDEN / "media"
 ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
-LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4, "whole": 5}
+LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4, "whole": 5, "table": 6}
 STATES = {"staged": 1, "sealed": 2, "deleted": 3}
 
 

@@ -16,10 +16,10 @@ use csd_reactor::{Buffer, Door, set_core_local};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use crate::ask_drives::address_of;
 use crate::cli::attach::Attach;
 use crate::context::Context;
 use crate::mounted::{End, Mounted, REQUESTS_MAX, Said, mount_point};
-use crate::query::address_of;
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
 use device::Device;

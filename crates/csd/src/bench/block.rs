@@ -9,9 +9,9 @@ use csd_initiator::{Address, NamespaceKind};
 use serde_json::json;
 
 use super::{LAUNCH, failure, report, watched};
+use crate::ask_drives::ask;
 use crate::cli::bench::Block;
 use crate::context::Context;
-use crate::query::query;
 use crate::report::{Failure, Report};
 
 /// Measures, records and reports.
@@ -46,7 +46,7 @@ pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failur
 /// Describes the block namespace of a URL, by standard commands that only read.
 fn existing(url: &str, write: bool, context: &Context) -> Result<Subject, Failure> {
     let address: Address = url.parse().map_err(Failure::usage)?;
-    let described = query(Some(&address.to_string()), context, async |controller, _| {
+    let described = ask(Some(&address.to_string()), context, async |controller, _| {
         let limits = (controller.in_capsule_bytes_max(), controller.transfer_bytes_max());
         Ok((controller.namespaces().to_vec(), limits))
     })?;

@@ -22,6 +22,8 @@ pub(crate) mod mount;
 mod object;
 pub(crate) mod os;
 pub(crate) mod program;
+#[cfg(feature = "query")]
+pub(crate) mod query;
 pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod scrub;
@@ -244,6 +246,13 @@ Examples:
     /// Run a built-in kernel over objects: in the drives, on this host, or on both
     #[command(subcommand)]
     Run(Run),
+    /// Ask the drives: SQL over tables in Parquet objects, filtered and grouped where they lie
+    ///
+    /// A table is an object, or with single quotes a pattern of several: `from lineitem`, or
+    /// `from 'lineitem/*.parquet'`. This host does the rest of a query, and all that no drive can
+    /// do, with the same answer.
+    #[cfg(feature = "query")]
+    Query(Box<query::Query>),
     /// Make programs of your own, load them into drives, and run them
     #[command(subcommand)]
     Program(program::Program),

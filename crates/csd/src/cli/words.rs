@@ -51,6 +51,8 @@ impl Command {
             Self::Characterize(_) => "characterize",
             Self::Run(run) => return run.words(),
             Self::Program(command) => command.words(),
+            #[cfg(feature = "query")]
+            Self::Query(_) => "query",
             Self::Bench(Bench::Block(_)) => "bench block",
             Self::Bench(Bench::Kv(_)) => "bench kv",
             Self::Bench(Bench::Verify(_)) => "bench verify",

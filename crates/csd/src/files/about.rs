@@ -45,7 +45,8 @@ pub(super) fn comment(entry: &Entry) -> String {
         "layout": layout(entry),
         "protect": entry.protected().map(|(protection, _)| protection.scheme.to_string()),
     });
-    if let Some(parts) = entry.parts.as_ref().filter(|_| layout(entry) == "graph") {
+    if let Some(parts) = entry.parts.as_ref().filter(|_| matches!(layout(entry), "graph" | "table"))
+    {
         about["starts"] = starts(parts);
     }
     about.to_string()
@@ -89,9 +90,13 @@ pub(super) fn parse(comment: &str) -> Option<About> {
             "whole" => Arrange::Whole,
             "range" => Arrange::Range,
             "rows" => Arrange::Rows,
-            "graph" => {
+            layout @ ("graph" | "table") => {
                 let starts = about["starts"].as_array()?;
-                Arrange::Graph { starts: starts.iter().map(pair).collect::<Option<_>>()? }
+                let starts = starts.iter().map(pair).collect::<Option<_>>()?;
+                match layout {
+                    "graph" => Arrange::Graph { starts },
+                    _ => Arrange::Table { starts },
+                }
             }
             _ => return None,
         },

@@ -13,7 +13,8 @@ use crate::report::Failure;
 pub(crate) fn options_like(entry: &Entry) -> Result<PutOptions, Failure> {
     let arrange = match entry.parts.as_ref().map(Parts::kind) {
         None if entry.whole => Arrange::Whole,
-        None => Arrange::Spread,
+        // The caller knows the groups of the new content's rows.
+        None | Some(Kind::Table) => Arrange::Spread,
         Some(Kind::Range) => Arrange::Range,
         Some(Kind::Rows) => Arrange::Rows,
         Some(Kind::Graph) => {

@@ -11,6 +11,7 @@ use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
 use csd_store::in_flight::{in_flight, share};
+use csd_store::layout::Kind;
 use csd_store::object::{self, Error, Form, Progress, Stored};
 
 use super::like::options_like;
@@ -107,12 +108,15 @@ impl Uploads<'_> {
     /// Stores a file in place of an object of the same name, with its type, layout, placement and
     /// code. A file that is no array any more becomes bytes.
     pub(crate) async fn like(&self, path: &str, entry: &Entry) -> Result<Uploaded, Failure> {
-        let options = options_like(entry)?;
+        let mut options = options_like(entry)?;
         let form = form_of(entry, path, false);
         let element = (form == Form::Raw).then_some(entry.element);
         let stored = async {
-            let source = self.open(path, element).await?.source;
-            Ok(object::replace(self.array, source, &options, &self.progress).await?)
+            let input = self.open(path, element).await?;
+            if entry.parts.as_ref().is_some_and(|parts| parts.kind() == Kind::Table) {
+                options.arrange = input.arrange;
+            }
+            Ok(object::replace(self.array, input.source, &options, &self.progress).await?)
         };
         let stored: Result<Stored, Failure> = stored.await;
         match stored {

@@ -18,11 +18,11 @@ use csd_client::{
 use csd_store::array::ArrayFile;
 use serde_json::{Value, json};
 
+use crate::ask_drives::address_of;
 use crate::cli::kv::{Get, Keys, Kv, Ls, Put, Where};
 use crate::context::Context;
 use crate::each_item::each_item;
 use crate::progress::Bar;
-use crate::query::address_of;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::pairs;

@@ -11,8 +11,8 @@ use csd_os::os_folder::OsFolder;
 use csd_store::array::{ArrayFile, ArrayFolder, DriveRecord};
 
 use super::addresses::Addresses;
+use crate::ask_drives::drive_named;
 use crate::context::Context;
-use crate::query::drive_named;
 use crate::report::Failure;
 use crate::runtime::runtime;
 

@@ -15,9 +15,9 @@ use csd_client::{Gate, TunnelCounts, TunnelEnd, TunnelError, TunnelPort};
 use csd_reactor::{Stream, race, stop_requested};
 use serde_json::{Value, json};
 
+use crate::ask_drives::address_of;
 use crate::cli::tunnel::Up;
 use crate::context::Context;
-use crate::query::address_of;
 use crate::report::{self, Failure, Report};
 use crate::runtime::runtime;
 pub(crate) use device::check;

@@ -53,7 +53,8 @@ async fn load(shared: &Shared, host: &str, part: Part, data: &[u8]) -> Result<()
     // gone.
     let compiled = compute_long(cost_ns, move || {
         let digest = digest(&bytes);
-        let compiled = compiling.admits(&digest).then(|| engine.compile(&bytes));
+        let admitted = !engine.needs_admission() || compiling.admits(&digest);
+        let compiled = admitted.then(|| engine.compile(&bytes));
         (compiled, digest, compiling)
     });
     let (compiled, digest, compiling) = match compiled.await {

@@ -70,6 +70,11 @@ pub trait Engine: Send + Sync + fmt::Debug {
     fn ptype(&self) -> u8;
     /// Returns the type's name, at most 16 ASCII characters.
     fn name(&self) -> &'static str;
+    /// Returns true if a drive's owner decides which programs of this type hosts may run. False is
+    /// for programs without instructions of their own.
+    fn needs_admission(&self) -> bool {
+        true
+    }
     /// Validates and compiles a program. It is called on a thread for work that takes long; the
     /// engine bounds its time and memory before it begins.
     ///

@@ -58,6 +58,8 @@ pub const NAMESPACES: [(u32, &str); 5] = [
 
 /// Program type of WebAssembly modules (vendor range C0h to FFh).
 pub const PROGRAM_TYPE_WASM: u8 = 0xC1;
+/// Program type of plans of Substrait.
+pub const PROGRAM_TYPE_SUBSTRAIT: u8 = 0xC2;
 
 /// Kind of a vendor's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 24] = [
+pub const TABLE: [(Kind, u32, &str); 25] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
@@ -109,6 +111,7 @@ pub const TABLE: [(Kind, u32, &str); 24] = [
     (Kind::Feature, FeatureId::INSIDE_ONLY.0 as u32, "Inside Only"),
     (Kind::Feature, FeatureId::SERVICES.0 as u32, "Services"),
     (Kind::ProgramType, PROGRAM_TYPE_WASM as u32, "WebAssembly"),
+    (Kind::ProgramType, PROGRAM_TYPE_SUBSTRAIT as u32, "Substrait"),
     (Kind::Status, Status::PROGRAM_FAILED.0 as u32, "program failed"),
     (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),
     (Kind::Status, Status::SOURCE_TYPE.0 as u32, "source of another type"),

@@ -112,6 +112,12 @@ impl StepContext {
         &self.shared.task
     }
 
+    /// Returns true if the execution over a unit sees nothing.
+    pub(super) fn sees_nothing(&self, unit: u32, cut: &Cut) -> bool {
+        let task = self.task();
+        task.group(unit).is_none() && cut.is_empty(task.layout.chunk_len(unit))
+    }
+
     /// Adds the answer of a chunk; returns the number of elements that the first object has in it.
     pub(super) async fn done(
         &self,
@@ -124,7 +130,7 @@ impl StepContext {
             self.shared.mistrusts_heads.store(true, Ordering::Relaxed);
             self.common.queue.stop();
         }
-        let (executions, bytes) = (u64::from(answer.is_some()), task.chunk_bytes(chunk));
+        let (executions, bytes) = (u64::from(answer.is_some()), task.unit_bytes(chunk));
         self.shared.gather.add(chunk, answer).await?;
         if self.shared.is_enough() {
             self.common.queue.stop();
@@ -136,6 +142,6 @@ impl StepContext {
             sums.handed_bytes += cut.handed.len() as u64;
         }
         self.common.progress.add(bytes);
-        Ok(u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64)
+        Ok(task.unit_elements(chunk))
     }
 }

@@ -170,7 +170,7 @@ async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
         let over = failed.is_some() || context.shared.ledger.has_losses();
         failed = failed.or(leases.finish(over).await.err());
     }
-    if leads && failed.is_none() && context.task().layout.chunks() == 0 {
+    if leads && failed.is_none() && context.task().has_no_unit() {
         failed = over_nothing(context).await.err();
     }
     failed.map_or(Ok(()), Err)
@@ -181,7 +181,7 @@ async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
 async fn over_nothing(context: &StepContext) -> Result<(), Error> {
     let task = context.task();
     let streams = task.inputs.iter().map(|_| Vec::new()).collect();
-    let ran = task.sandbox.run(Function::Run, streams, &task.parameters, task.limits).await;
+    let ran = task.sandbox.run(Function::Run, streams, task.parameters(0), task.limits).await;
     let answer = ran.map_err(|why| Error::Program { why })?;
     context.shared.gather.add(0, Some(answer)).await?;
     context.shared.locked().executions += 1;

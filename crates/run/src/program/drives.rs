@@ -13,7 +13,7 @@ use csd_initiator::Memory;
 use csd_nvme::compute::Controls;
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
-use csd_nvme::vendor::execute::{Digests, Execution, Output, Source, SourceData};
+use csd_nvme::vendor::execute::{Execution, Output};
 use csd_reactor::{Semaphore, now};
 use csd_store::array::Drive;
 use csd_store::piece::is_damage;
@@ -21,8 +21,9 @@ use csd_store::piece::is_damage;
 use super::context::StepContext;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::Cut;
+use super::sources::sources;
 use super::{Answer, Records};
-use crate::drives::{add_sums, digests, some, sources_of, unsound};
+use crate::drives::unsound;
 use crate::error::Error;
 use crate::link::TRIES;
 use crate::queue::Taken;
@@ -189,7 +190,7 @@ async fn chunk(
     };
     let begin = now();
     let ours = |error| (member, error);
-    let answer = match cut.is_empty(task.layout.chunk_len(number)) {
+    let answer = match context.sees_nothing(number, &cut) {
         true => None,
         false => {
             let run = async |drive: &Rc<Drive>| {
@@ -224,7 +225,7 @@ async fn execute(
         sources,
         inline: cut.handed.clone(),
         digests,
-        parameters: task.parameters.clone(),
+        parameters: task.parameters(taken.run.first).to_vec(),
         serial: false,
         cores: 1,
     };
@@ -286,50 +287,12 @@ fn failure(
         _ => match error.reason() {
             Some(reason) => {
                 let (number, names) = (taken.run.first, context.task().names());
-                let drive = &drive.name;
-                let why = format!("chunk {number} of {names:?} on drive {drive}: {reason}");
+                let (unit, drive) = (context.task().unit_name(), &drive.name);
+                let why = format!("{unit} {number} of {names:?} on drive {drive}: {reason}");
                 Error::Program { why }
             }
             None => Error::command(drive, error),
         },
-    }
-}
-
-/// Returns the sources of an execution over a chunk, and their digests if they are known: a stream
-/// for each object.
-fn sources(
-    context: &StepContext,
-    block_bytes: u32,
-    taken: &Taken,
-    cut: &Cut,
-) -> (Vec<Source>, Option<Digests>) {
-    let (mut sources, mut digests) = (Vec::new(), digests(&context.task().inputs));
-    let length = context.task().layout.chunk_len(taken.run.first);
-    for (stream, entry) in (0u8..).zip(&context.task().inputs) {
-        if cut.skip < length {
-            let read = sources_of(entry, block_bytes, taken.member, &taken.run);
-            let read = read.into_iter().map(|data| behind(data, cut.skip));
-            sources.extend(read.map(|data| data.on(stream)));
-            add_sums(&mut digests, stream, entry, &taken.run);
-        }
-    }
-    if let Some(bytes) = u32::try_from(cut.handed.len()).ok().filter(|bytes| *bytes > 0) {
-        sources.push(SourceData::Inline { bytes }.on(0));
-    }
-    (sources, some(digests))
-}
-
-/// Returns a chunk without its first bytes. Blocks still begin with the chunk, because
-/// its digest does.
-fn behind(data: SourceData, skip: u32) -> SourceData {
-    match data {
-        SourceData::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
-            SourceData::KvTail { nsid, prefix, number: first, skip }
-        }
-        SourceData::Blocks { nsid, slba, bytes, .. } => {
-            SourceData::Blocks { nsid, slba, skip, bytes: bytes - skip }
-        }
-        data => data,
     }
 }
 
@@ -385,16 +348,5 @@ mod tests {
         let starts: Vec<u64> = all.map(|(area, renewals)| areas.start(area, renewals)).collect();
         assert!(starts.windows(2).all(|pair| pair[0] + areas.bytes <= pair[1]), "{starts:?}");
         assert!(starts[starts.len() - 1] + areas.bytes <= 64 << 20);
-    }
-
-    #[test]
-    fn a_chunk_without_its_first_bytes_is_a_tail_or_blocks_that_are_skipped() {
-        let prefix = [1; 12];
-        let kv = SourceData::KvChunks { nsid: 3, prefix, first: 7, count: 1, stride: 2 };
-        assert_eq!(behind(kv, 0), kv);
-        assert_eq!(behind(kv, 9), SourceData::KvTail { nsid: 3, prefix, number: 7, skip: 9 });
-        let blocks = |skip, bytes| SourceData::Blocks { nsid: 1, slba: 8, skip, bytes };
-        assert_eq!(behind(blocks(0, 1 << 20), 0), blocks(0, 1 << 20));
-        assert_eq!(behind(blocks(0, 1 << 20), 8197), blocks(8197, (1 << 20) - 8197));
     }
 }

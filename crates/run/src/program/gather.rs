@@ -155,7 +155,7 @@ impl Gather {
         let task = &self.task;
         let limits = Limits { room_bytes: FOLD_BYTES_MAX, ..task.limits };
         let streams = vec![stream(before), stream(after)];
-        let folded = task.sandbox.run(Function::Fold, streams, &task.parameters, limits).await;
+        let folded = task.sandbox.run(Function::Fold, streams, task.parameters(0), limits).await;
         folded.map_err(|why| Error::Program { why: format!("fold: {why}") })
     }
 

@@ -90,7 +90,7 @@ impl Guest {
         let ptype = types.iter().find(|one| one.name == name).map(|one| one.ptype);
         let Some(ptype) = ptype else {
             return Err(Error::InvalidJob(InvalidJob(format!(
-                "drive {} takes no programs of type {name:?}: it was built without WebAssembly",
+                "drive {} takes no programs of type {name:?}: it was built without them",
                 drive.name
             ))));
         };

@@ -25,11 +25,20 @@ pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, M
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let ours = |error| (member, error);
     let mut streams = Vec::with_capacity(task.inputs.len());
-    for (input, entry) in task.inputs.iter().enumerate() {
-        let read = async |drive: &Rc<_>| read_chunk(drive, entry, number).await;
-        let read = context.common.links[member].run(read).await;
-        let read = context.common.or_computed((input, member), number, read).await;
-        streams.push(vec![read.map_err(ours)?]);
+    match task.group(number) {
+        Some(group) => {
+            let mut stream = Vec::new();
+            for chunk in group.chunks.iter().cloned().flatten() {
+                let member = task.inputs[group.input].layout().member(chunk);
+                stream.push(read(context, (group.input, member), chunk).await?);
+            }
+            streams.push(stream);
+        }
+        None => {
+            for input in 0..task.inputs.len() {
+                streams.push(vec![read(context, (input, member), number).await?]);
+            }
+        }
     }
     let cut = match task.records {
         Records::Elements => Cut::default(),
@@ -37,7 +46,7 @@ pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, M
             context.heads.cut_of((task, &context.common), number, &streams[0][0]).await?
         }
     };
-    let answer = match cut.is_empty(task.layout.chunk_len(number)) {
+    let answer = match context.sees_nothing(number, &cut) {
         true => None,
         false => {
             streams[0][0].advance(cut.skip as usize);
@@ -45,14 +54,27 @@ pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, M
                 streams[0].push(Buffer::from_slice(&cut.handed));
             }
             let _turn = context.compute_turn.acquire(1).await;
-            let (run, parameters) = (Function::Run, &task.parameters);
+            let (run, parameters) = (Function::Run, task.parameters(number));
             let ran = task.sandbox.run(run, streams, parameters, task.limits).await;
             let failed = |why| {
-                let why = format!("chunk {number} of {:?}: {why}", task.names());
+                let why = format!("{} {number} of {:?}: {why}", task.unit_name(), task.names());
                 (member, Error::Program { why })
             };
             Some(ran.map_err(failed)?)
         }
     };
     context.done(number, answer, &cut).await.map_err(ours)
+}
+
+/// Reads a chunk of an input from a member's drive, or computes it.
+async fn read(
+    context: &StepContext,
+    (input, member): (usize, usize),
+    chunk: u32,
+) -> Result<Buffer, MemberError> {
+    let entry = &context.task().inputs[input];
+    let read = async |drive: &Rc<_>| read_chunk(drive, entry, chunk).await;
+    let read = context.common.links[member].run(read).await;
+    let read = context.common.or_computed((input, member), chunk, read).await;
+    read.map_err(|error| (member, error))
 }

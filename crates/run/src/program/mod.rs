@@ -1,15 +1,15 @@
 //! Users' programs over stored objects: chunk by chunk, on the drives, on the host, or on both.
 //!
-//! Each chunk is one execution, so its answer does not depend on the place or on concurrent work.
-//! Answers are folded in the order of the chunks, by the program's own function on the host, or
-//! else concatenated; or a [`Consumer`] takes each when its turn has come. Contains no engine: the
-//! caller supplies a [`Sandbox`]. Invariants: exactly
-//! one execution sees each record of the objects, and sees it whole; every mode gives the same
-//! bytes.
+//! Each chunk, or each [`Group`] of chunks, is one execution, so its answer does not depend on the
+//! place or on concurrent work. Answers are folded in the order of the chunks, by the program's own
+//! function on the host, or else concatenated; or a [`Consumer`] takes each when its turn has come.
+//! Contains no engine: the caller supplies a [`Sandbox`]. Invariants: exactly one execution sees
+//! each record of the objects, and sees it whole; every mode gives the same bytes.
 //!
-//! Modules: `task` checks program and objects, `lines` keeps lines whole, `drives` and `host` run
-//! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
-//! folds, `native` is a built-in kernel, `context` is the state of a run, `core` runs a core.
+//! Modules: `task` checks program and objects, `units` divides them, `lines` keeps lines whole,
+//! `drives` and `host` run chunks, `sources` says what a drive reads, `guest` is the program in a
+//! drive, `owner` finds programs of killed runs, `gather` folds, `native` is a built-in kernel,
+//! `context` is the state of a run, `core` runs a core.
 
 mod context;
 mod core;
@@ -20,7 +20,9 @@ mod host;
 mod lines;
 mod native;
 mod owner;
+mod sources;
 mod task;
+mod units;
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
@@ -38,6 +40,7 @@ use crate::{Failed, Mode, Share, cores};
 pub use gather::HELD_BYTES_MAX;
 pub use native::Native;
 pub use task::{LINE_BYTES_MAX, Limits, Records, Task};
+pub use units::Group;
 
 /// Answer of an execution, or of several that were folded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,11 +173,11 @@ pub fn run(
     }
     let spent = spent?;
     let sums = shared.sums();
-    if let Some(partial) = shared.ledger().partial("chunk", sums.bytes, task.bytes()) {
+    if let Some(partial) = shared.ledger().partial(task.unit_name(), sums.bytes, task.bytes()) {
         return Err(Failed::Partial(partial));
     }
     if !shared.is_enough() {
-        assert_eq!(sums.bytes, task.bytes(), "every chunk is worked on exactly once");
+        assert_eq!(sums.bytes, task.bytes(), "every unit is worked on exactly once");
     }
     Ok(Outcome {
         mode: run_options.mode,

@@ -1,7 +1,7 @@
 //! [`Task`]: a program and the objects that it runs over, checked to fit each other.
 //!
-//! Performs no I/O. Invariant: chunk `i` of all objects of a task lies on one drive and holds the
-//! same number of elements.
+//! Performs no I/O. Invariants: without groups, chunk `i` of all objects of a task lies on one
+//! drive and holds the same number of elements; with groups, all objects have the same members.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use csd_nvme::vendor::execute::STREAMS_MAX;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Layout, Run};
 
+use super::units::{Group, Units, piles};
 use super::{Consumer, Sandbox};
 use crate::InvalidJob;
 use crate::job::side_by_side;
@@ -45,7 +46,7 @@ pub struct Task {
     pub(super) layout: Layout,
     pub(super) records: Records,
     pub(super) sandbox: Arc<dyn Sandbox>,
-    pub(super) parameters: Vec<u8>,
+    pub(super) units: Units,
     pub(super) limits: Limits,
     /// Takes the answers.
     pub(super) consumer: Option<Arc<dyn Consumer>>,
@@ -93,7 +94,30 @@ impl Task {
         let room_bytes = room_bytes.unwrap_or(usual).next_multiple_of(unit);
         let limits = Limits { time_ms, memory_mib, room_bytes };
         let (layout, consumer) = (first.layout(), None);
-        Ok(Self { layout, inputs, records, sandbox, parameters, limits, consumer })
+        let units = Units::Chunks { parameters };
+        Ok(Self { layout, inputs, records, sandbox, units, limits, consumer })
+    }
+
+    /// Returns a task whose executions work on groups of chunks, each with parameters of its own.
+    ///
+    /// # Errors
+    /// [`InvalidJob`] when there is no object, or their drives differ.
+    pub fn over_groups(
+        inputs: Vec<Entry>,
+        groups: Vec<Group>,
+        sandbox: Arc<dyn Sandbox>,
+        limits: Limits,
+    ) -> Result<Self, InvalidJob> {
+        let Some(first) = inputs.first() else {
+            return Err(InvalidJob("a program needs an object to run over".to_owned()));
+        };
+        if let Some(other) = inputs.iter().find(|entry| entry.members != first.members) {
+            let (a, b) = (&first.name, &other.name);
+            return Err(InvalidJob(format!("{a:?} and {b:?} lie on different drives")));
+        }
+        let (layout, consumer) = (first.layout(), None);
+        let (records, units) = (Records::Elements, Units::Groups(groups));
+        Ok(Self { layout, inputs, records, sandbox, units, limits, consumer })
     }
 
     /// Makes the answers go to a consumer, chunk by chunk, and not into the outcome.
@@ -108,20 +132,74 @@ impl Task {
         self.records
     }
 
-    /// Returns the size of all objects, bytes.
+    /// Returns the number of bytes that executions read.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.inputs.iter().map(|entry| entry.bytes).sum()
+        match &self.units {
+            Units::Chunks { .. } => self.inputs.iter().map(|entry| entry.bytes).sum(),
+            Units::Groups(groups) => {
+                groups.iter().map(|group| group.bytes(&self.inputs[group.input])).sum()
+            }
+        }
     }
 
-    /// Returns the size of chunk `chunk` of all objects, bytes.
-    pub(super) fn chunk_bytes(&self, chunk: u32) -> u64 {
-        u64::from(self.layout.chunk_len(chunk)) * self.inputs.len() as u64
+    /// Returns a group of chunks; `None` if units are chunks.
+    pub(super) fn group(&self, unit: u32) -> Option<&Group> {
+        match &self.units {
+            Units::Chunks { .. } => None,
+            Units::Groups(groups) => Some(&groups[unit as usize]),
+        }
     }
 
-    /// Returns the chunks of every member.
+    /// Returns true if there is no unit.
+    pub(super) fn has_no_unit(&self) -> bool {
+        match &self.units {
+            Units::Chunks { .. } => self.layout.chunks() == 0,
+            Units::Groups(groups) => groups.is_empty(),
+        }
+    }
+
+    /// Returns the name of a unit, for messages.
+    pub(super) fn unit_name(&self) -> &'static str {
+        match &self.units {
+            Units::Chunks { .. } => "chunk",
+            Units::Groups(_) => "row group",
+        }
+    }
+
+    /// Returns the size of a unit in all objects, bytes.
+    pub(super) fn unit_bytes(&self, unit: u32) -> u64 {
+        match self.group(unit) {
+            Some(group) => group.bytes(&self.inputs[group.input]),
+            None => u64::from(self.layout.chunk_len(unit)) * self.inputs.len() as u64,
+        }
+    }
+
+    /// Returns the number of elements of a unit in the first object that it is of.
+    pub(super) fn unit_elements(&self, unit: u32) -> u64 {
+        let objects = if self.group(unit).is_some() { 1 } else { self.inputs.len() as u64 };
+        self.unit_bytes(unit) / objects / self.inputs[0].element.bytes() as u64
+    }
+
+    /// Returns the parameters of the execution over a unit.
+    pub(super) fn parameters(&self, unit: u32) -> &[u8] {
+        match &self.units {
+            Units::Chunks { parameters } => parameters,
+            Units::Groups(groups) => {
+                groups.get(unit as usize).map_or(&[], |group| &group.parameters)
+            }
+        }
+    }
+
+    /// Returns the units of every member.
     pub(super) fn piles(&self) -> Vec<Vec<Run>> {
-        (0..self.inputs[0].members.len()).map(|member| self.layout.runs(member)).collect()
+        match &self.units {
+            Units::Chunks { .. } => {
+                let members = 0..self.inputs[0].members.len();
+                members.map(|member| self.layout.runs(member)).collect()
+            }
+            Units::Groups(groups) => piles(&self.inputs, groups),
+        }
     }
 
     /// Returns the objects' names, for messages.

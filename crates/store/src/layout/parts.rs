@@ -20,6 +20,10 @@ pub enum Kind {
     /// Whole rows of a graph's incoming edges: a part's mark is its first row. The last part holds
     /// the nodes' numbers of outgoing edges instead; its mark is the number of nodes.
     Graph,
+    /// Groups of a table's rows, as its file has them: a part's mark is its first row. The first
+    /// part begins with the file; the last one has what follows the rows, such as a footer, and its
+    /// mark is the number of rows.
+    Table,
 }
 
 /// A part.

@@ -17,4 +17,10 @@ pub enum Arrange {
         /// For each row that may begin a part: its first byte and its number.
         starts: Vec<(u64, u64)>,
     },
+    /// By groups of a table's rows, from these bytes and first rows on; the last pair is the end of
+    /// the rows and their number.
+    Table {
+        /// For each group its first byte, 0 for the first one, and the number of its first row.
+        starts: Vec<(u64, u64)>,
+    },
 }

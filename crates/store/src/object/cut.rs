@@ -48,7 +48,21 @@ enum Rule {
     Spread,
     Range { element: Numeric, last: Option<i64>, marks: Option<VecDeque<u64>> },
     Rows { row_bytes: u64 },
-    Graph { starts: VecDeque<(u64, u64)> },
+    Given { kind: Kind, starts: VecDeque<(u64, u64)> },
+}
+
+/// Returns the rule by which parts begin at these bytes, with these marks.
+///
+/// # Errors
+/// In words, if they are not in order from the first byte on: they may come from a stranger's file.
+fn given(kind: Kind, starts: &[(u64, u64)]) -> Result<Rule, String> {
+    let from_0 = starts.first().is_none_or(|(first, _)| *first == 0);
+    if !from_0 || !starts.is_sorted() {
+        return Err(
+            "its parts are not said to follow one another from its first byte on".to_owned()
+        );
+    }
+    Ok(Rule::Given { kind, starts: starts.iter().copied().collect() })
 }
 
 impl Cutter {
@@ -93,9 +107,8 @@ impl Cutter {
                     return Err(refuse(why.to_owned()));
                 }
             },
-            (None, Arrange::Graph { starts }) => {
-                Rule::Graph { starts: starts.iter().copied().collect() }
-            }
+            (None, Arrange::Graph { starts }) => given(Kind::Graph, starts).map_err(refuse)?,
+            (None, Arrange::Table { starts }) => given(Kind::Table, starts).map_err(refuse)?,
         };
         let (members, chunk_bytes) = (shape.members.len() as u64, shape.chunk_bytes.into());
         Ok(Self { rule, name, members, chunk_bytes, parts: 0, open: 0, at: 0 })
@@ -107,7 +120,7 @@ impl Cutter {
             Rule::Spread => None,
             Rule::Range { .. } => Some(Kind::Range),
             Rule::Rows { .. } => Some(Kind::Rows),
-            Rule::Graph { .. } => Some(Kind::Graph),
+            Rule::Given { kind, .. } => Some(kind),
         }
     }
 
@@ -133,8 +146,8 @@ impl Cutter {
                 self.rows(*row_bytes, bytes.len() as u64, &mut cuts);
                 Ok(())
             }
-            Rule::Graph { starts } => {
-                self.graph(starts, bytes.len() as u64, &mut cuts);
+            Rule::Given { starts, .. } => {
+                self.given(starts, bytes.len() as u64, &mut cuts);
                 Ok(())
             }
         };
@@ -222,7 +235,7 @@ impl Cutter {
         self.open += end - at;
     }
 
-    fn graph(
+    fn given(
         &mut self,
         starts: &mut VecDeque<(u64, u64)>,
         bytes: u64,
@@ -241,7 +254,7 @@ impl Cutter {
     pub(super) fn finish(&mut self) -> Vec<u64> {
         match &mut self.rule {
             Rule::Range { marks: Some(marks), .. } => marks.drain(..).collect(),
-            Rule::Graph { starts } => starts.drain(..).map(|(_, mark)| mark).collect(),
+            Rule::Given { starts, .. } => starts.drain(..).map(|(_, mark)| mark).collect(),
             _ => Vec::new(),
         }
     }
@@ -381,3 +394,7 @@ impl Packer {
         Ok(number)
     }
 }
+
+#[cfg(test)]
+#[path = "cut_tests.rs"]
+mod tests;

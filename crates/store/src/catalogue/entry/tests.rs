@@ -83,6 +83,7 @@ impl Golden {
             "range" => Kind::Range,
             "rows" => Kind::Rows,
             "graph" => Kind::Graph,
+            "table" => Kind::Table,
             other => panic!("layout {other}"),
         });
         let part = |&(member, number, bytes, mark): &_| Part { member, number, bytes, mark };
@@ -186,7 +187,7 @@ fn contradictions_are_named() {
         (44, 1, "impossible layout"),
         (56, 9, "number of chunks and size disagree"),
         (60, 2, "unknown placement"),
-        (61, 6, "unknown layout"),
+        (61, 7, "unknown layout"),
         (61, 5, "a whole object on several drives"),
         (61, 2, "too short"),
         (62, 2, "impossible members"),

@@ -15,6 +15,7 @@ pub(super) fn layout_code(kind: Kind) -> u8 {
         Kind::Range => 2,
         Kind::Rows => 3,
         Kind::Graph => 4,
+        Kind::Table => 6,
     }
 }
 
@@ -24,6 +25,7 @@ pub(super) fn kind_of(layout: u8) -> Result<Option<Kind>, Malformed> {
         2 => Ok(Some(Kind::Range)),
         3 => Ok(Some(Kind::Rows)),
         4 => Ok(Some(Kind::Graph)),
+        6 => Ok(Some(Kind::Table)),
         _ => Err(Malformed("unknown layout")),
     }
 }

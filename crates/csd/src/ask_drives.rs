@@ -1,4 +1,4 @@
-//! [`query`]: sends one query to the drives that a command names, or to all drives of the array.
+//! [`ask`]: sends one question to the drives that a command names, or to all drives of the array.
 
 use csd_initiator::{Address, Controller, Error};
 use csd_store::array::{Array, ArrayFile};
@@ -23,12 +23,12 @@ pub(crate) fn address_of(which: &str, context: &Context) -> Result<Address, Fail
     found.url.parse().map_err(|error: Error| Failure::run(error))
 }
 
-/// Queries the drive with the name or URL `which`, or all drives of the array. The query gets the
+/// Asks the drive with the name or URL `which`, or all drives of the array. The question gets the
 /// connection, and the namespace if the URL has one.
 ///
 /// # Errors
 /// If there is no such drive, or the drive of a URL does not answer.
-pub(crate) fn query<T: Send + 'static>(
+pub(crate) fn ask<T: Send + 'static>(
     which: Option<&String>,
     context: &Context,
     question: impl AsyncFn(&Controller, Option<u32>) -> Result<T, Error> + Send + 'static,

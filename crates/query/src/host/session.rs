@@ -1,0 +1,153 @@
+//! [`Session`]: a query from its text to its rows.
+
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{ObjectName, visit_relations};
+
+use super::provider::TableSource;
+use super::pushdown::PushToDrives;
+use super::runner::Runner;
+use crate::part::BATCH_ROWS;
+use crate::table::Table;
+
+/// Reason why a query has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The text is no query that can be answered: the user's fault.
+    #[error("{0}")]
+    Query(String),
+    /// It failed while it ran.
+    #[error("{0}")]
+    Run(String),
+}
+
+/// A table that a query names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    /// Name or pattern of objects.
+    pub objects: String,
+    /// True if it is a pattern: it stands in single quotes.
+    pub is_pattern: bool,
+    reference: TableReference,
+}
+
+/// A query in progress.
+pub struct Session {
+    context: SessionContext,
+    statement: Statement,
+}
+
+impl Session {
+    /// Parses a query.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if it is none.
+    pub fn new(sql: &str) -> Result<Self, QueryError> {
+        let config = SessionConfig::new()
+            .with_target_partitions(1)
+            .with_batch_size(BATCH_ROWS)
+            .with_information_schema(false);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_default_features()
+            .with_physical_optimizer_rule(Arc::new(PushToDrives))
+            .build();
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = state.sql_to_statement(sql, &dialect).map_err(|error| of_query(&error))?;
+        Ok(Self { context: SessionContext::new_with_state(state), statement })
+    }
+
+    /// Returns the tables that the query names.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if it is more or less than one query.
+    pub fn tables(&self) -> Result<Vec<TableName>, QueryError> {
+        let state = self.context.state();
+        let references = state.resolve_table_references(&self.statement);
+        let references = references.map_err(|error| of_query(&error))?;
+        let patterns = self.patterns();
+        let named = references.into_iter().map(|reference| {
+            let objects = match &reference {
+                TableReference::Bare { table } => table.to_string(),
+                TableReference::Partial { schema, table } => format!("{schema}.{table}"),
+                TableReference::Full { catalog, schema, table } => {
+                    format!("{catalog}.{schema}.{table}")
+                }
+            };
+            let is_pattern = patterns.contains(&objects);
+            TableName { objects, is_pattern, reference }
+        });
+        Ok(named.collect())
+    }
+
+    /// Returns the tables that stand in single quotes.
+    fn patterns(&self) -> Vec<String> {
+        let mut patterns = Vec::new();
+        if let Statement::Statement(statement) = &self.statement {
+            let _all = visit_relations(statement, |name: &ObjectName| {
+                let quoted = name.0.iter().filter_map(|part| part.as_ident());
+                for ident in quoted.filter(|ident| ident.quote_style == Some('\'')) {
+                    patterns.push(ident.value.clone());
+                }
+                std::ops::ControlFlow::<()>::Continue(())
+            });
+        }
+        patterns
+    }
+
+    /// Makes a table known that the query names.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if its name is taken.
+    pub fn add(
+        &self,
+        name: &TableName,
+        table: Arc<Table>,
+        runner: Arc<dyn Runner>,
+    ) -> Result<(), QueryError> {
+        let source = Arc::new(TableSource::new(table, runner));
+        let added = self.context.register_table(name.reference.clone(), source);
+        added.map(drop).map_err(|error| of_query(&error))
+    }
+
+    /// Plans the query.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if its tables do not have what it names, or it would change something.
+    pub async fn plan(&self) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let state = self.context.state();
+        let plan = state.statement_to_plan(self.statement.clone()).await;
+        let plan: LogicalPlan = plan.map_err(|error| of_query(&error))?;
+        let only_reads = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
+        only_reads.verify_plan(&plan).map_err(|error| of_query(&error))?;
+        state.create_physical_plan(&plan).await.map_err(|error| of_query(&error))
+    }
+
+    /// Runs a plan of the query; returns its rows.
+    ///
+    /// # Errors
+    /// [`QueryError::Run`].
+    pub fn rows(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+    ) -> Result<SendableRecordBatchStream, QueryError> {
+        let rows = execute_stream(plan, self.context.task_ctx());
+        rows.map_err(|error| QueryError::Run(error.strip_backtrace()))
+    }
+}
+
+fn of_query(error: &DataFusionError) -> QueryError {
+    QueryError::Query(error.strip_backtrace())
+}

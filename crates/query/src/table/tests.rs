@@ -1,0 +1,208 @@
+//! Tables in memory, and plans over their row groups.
+
+use std::sync::Arc;
+
+use csd_kernels::ElementType;
+use csd_kernels::program::{Compiled, Limits, run};
+use csd_store::array::DriveIndex;
+use csd_store::catalogue::{Entry, ObjectId, State};
+use csd_store::layout::{Kind, Part, Parts};
+use datafusion::arrow::array::{Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::ipc::reader::StreamReader;
+use datafusion::common::ScalarValue;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::Operator;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column as ColumnExpr, lit};
+
+use super::*;
+use crate::engine::CompiledPlan;
+use crate::plan::{Aggregate, Column, Measure, Plan, Step};
+
+const ROWS: i64 = 10_000;
+const GROUP_ROWS: usize = 1500;
+const CHUNK_BYTES: u32 = 4096;
+
+/// Returns a Parquet file of numbers, their thirds, and names.
+fn file_bytes() -> Vec<u8> {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("number", DataType::Int64, false),
+        Field::new("third", DataType::Int64, true),
+        Field::new("name", DataType::Utf8, false),
+    ]));
+    let third = |number: i64| (number % 3 == 0).then_some(number / 3);
+    let batch = RecordBatch::try_new(
+        Arc::clone(&schema),
+        vec![
+            Arc::new(Int64Array::from_iter_values(0..ROWS)),
+            Arc::new((0..ROWS).map(third).collect::<Int64Array>()),
+            Arc::new(StringArray::from_iter_values(
+                (0..ROWS).map(|number| format!("n{}", number % 7)),
+            )),
+        ],
+    );
+    let properties =
+        WriterProperties::builder().set_max_row_group_row_count(Some(GROUP_ROWS)).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).unwrap();
+    writer.write(&batch.unwrap()).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// Returns the file as an object on three drives, cut by its row groups.
+fn entry(bytes: &[u8], starts: &Starts) -> Entry {
+    let mut ends: Vec<u64> = starts.iter().skip(1).map(|(start, _)| *start).collect();
+    ends.push(bytes.len() as u64);
+    let (mut number, mut parts) = (0, Vec::new());
+    for ((member, (start, mark)), end) in (0u16..).zip(starts).zip(ends) {
+        let part = Part { member: member % 3, number, bytes: end - start, mark: *mark };
+        number += u32::try_from(part.bytes.div_ceil(u64::from(CHUNK_BYTES))).unwrap();
+        parts.push(part);
+    }
+    Entry {
+        element: ElementType::Bytes,
+        shape: vec![bytes.len() as u64],
+        chunk_bytes: CHUNK_BYTES,
+        bytes: bytes.len() as u64,
+        members: [0, 1, 2].map(DriveIndex::new).to_vec(),
+        parts: Parts::new(Kind::Table, CHUNK_BYTES, 3, parts).unwrap(),
+        ..Entry::empty("t", ObjectId([0x81; 12]), State::Sealed)
+    }
+}
+
+fn table(bytes: &[u8]) -> Table {
+    let metadata = datafusion::parquet::file::metadata::ParquetMetaDataReader::new();
+    let metadata = metadata.parse_and_finish(&bytes::Bytes::copy_from_slice(bytes)).unwrap();
+    let starts = cut::of_metadata(&metadata).unwrap();
+    assert_eq!(starts.len(), 8, "a part for each row group, and one for the rest");
+    let file = File::new(entry(bytes, &starts), bytes.to_vec()).unwrap();
+    Table::new("t", vec![file]).unwrap()
+}
+
+/// Runs a plan over a row group; returns its rows.
+fn execute(table: &Table, bytes: &[u8], plan: &CompiledPlan, piece: &Piece) -> Vec<RecordBatch> {
+    let layout = table.files[0].entry.layout();
+    let chunks = piece.group.chunks.iter().cloned().flatten();
+    let chunks = chunks.map(|chunk| {
+        let range = layout.bytes_of(chunk);
+        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+        csd_buffer::Buffer::from_slice(&bytes[range])
+    });
+    let program = plan.start(&piece.group.parameters, &Limits::default()).unwrap();
+    let (rows, answer) = run(program, vec![chunks.collect()]).unwrap();
+    let batches: Vec<_> =
+        StreamReader::try_new(&answer[..], None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows, batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
+    batches
+}
+
+fn column(name: &str, index: usize) -> Arc<dyn PhysicalExpr> {
+    Arc::new(ColumnExpr::new(name, index))
+}
+
+fn more_than(column: Arc<dyn PhysicalExpr>, number: i64) -> Arc<dyn PhysicalExpr> {
+    Arc::new(BinaryExpr::new(column, Operator::Gt, lit(ScalarValue::from(number))))
+}
+
+/// Returns a plan over the columns `third` and `name`, as a drive reads it.
+fn compiled(table: &Table, steps: Vec<Step>) -> CompiledPlan {
+    let columns = Arc::new(table.columns.project(&[1, 2]).unwrap());
+    let bytes = Plan { columns, steps }.encode().unwrap();
+    crate::Substrait::plan(&bytes).unwrap()
+}
+
+#[test]
+fn rows_of_all_row_groups_are_the_rows_of_the_file() {
+    let bytes = file_bytes();
+    let table = table(&bytes);
+    let plan = compiled(&table, vec![Step::Filter(more_than(column("third", 0), 1000))]);
+    let reading = Reading::new(&table, &[1, 2], |_| Vec::new()).unwrap();
+    assert_eq!((reading.pieces.len(), reading.rows()), (7, 10_000));
+    assert!(reading.bytes() < bytes.len() as u64, "column `number` is not read");
+    assert!(reading.pieces.iter().all(|piece| piece.apart.is_none()));
+    let batches = reading.pieces.iter().flat_map(|piece| execute(&table, &bytes, &plan, piece));
+    let batches: Vec<_> = batches.collect();
+    let rows = concat_batches(&batches[0].schema(), &batches).unwrap();
+    let thirds = rows.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+    let expected: Vec<i64> = (1001..=9999 / 3).collect();
+    assert_eq!(thirds.values().to_vec(), expected);
+}
+
+#[test]
+fn sums_of_row_groups_are_the_sum_of_the_table() {
+    let bytes = file_bytes();
+    let table = table(&bytes);
+    let measures =
+        vec![Measure { function: sum_udaf(), arguments: vec![column("third", 0)], filter: None }];
+    let groups = vec![Column { value: column("name", 1), name: "name".to_owned() }];
+    let plan = compiled(&table, vec![Step::Aggregate(Aggregate { groups, measures })]);
+    let reading = Reading::new(&table, &[1, 2], |_| Vec::new()).unwrap();
+    let mut sum = 0;
+    for piece in &reading.pieces {
+        for batch in execute(&table, &bytes, &plan, piece) {
+            let sums = batch.column(1).as_any().downcast_ref::<Int64Array>().unwrap();
+            sum += sums.iter().flatten().sum::<i64>();
+            assert_eq!((batch.num_rows(), batch.column(0).null_count()), (7, 0));
+        }
+    }
+    assert_eq!(
+        sum,
+        (0..ROWS).filter(|number| number % 3 == 0).map(|number| number / 3).sum::<i64>()
+    );
+}
+
+#[test]
+fn row_groups_are_excluded_by_their_statistics() {
+    let bytes = file_bytes();
+    let table = table(&bytes);
+    let columns: SchemaRef = Arc::new(table.columns.project(&[1, 2]).unwrap());
+    let filter = more_than(column("third", 0), 2700);
+    let reading = Reading::new(&table, &[1, 2], |file| file.excluded(&filter, &columns)).unwrap();
+    assert_eq!((reading.pieces.len(), reading.excluded), (2, 5));
+    let statistics = table.statistics();
+    assert_eq!(statistics.num_rows.get_value(), Some(&10_000));
+}
+
+#[test]
+fn parameters_and_bytes_of_strangers_are_refused_or_answered() {
+    let bytes = file_bytes();
+    let table = table(&bytes);
+    let plan = compiled(&table, Vec::new());
+    let reading = Reading::new(&table, &[1, 2], |_| Vec::new()).unwrap();
+    let parameters = &reading.pieces[0].group.parameters;
+    let stream = || {
+        vec![vec![csd_buffer::Buffer::from_slice(
+            &bytes[..usize::try_from(reading.pieces[0].bytes).unwrap()],
+        )]]
+    };
+    let mut refused = 0;
+    for at in 0..parameters.len() {
+        let mut changed = parameters.clone();
+        changed[at] ^= 0x11;
+        let Ok(program) = plan.start(&changed, &Limits::default()) else {
+            refused += 1;
+            continue;
+        };
+        // A reader of Parquet may panic; the drive that runs it then fails the execution.
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(program, stream())));
+        refused += usize::from(!matches!(ran, Ok(Ok(_))));
+    }
+    assert!(refused > parameters.len() / 4, "{refused} of {}", parameters.len());
+}
+
+#[test]
+fn files_of_other_columns_are_no_one_table() {
+    let bytes = file_bytes();
+    let (one, mut other) = (table(&bytes).files.remove(0), table(&bytes).files.remove(0));
+    other.entry.name = "u".to_owned();
+    other.columns = Arc::new(table(&bytes).columns.project(&[0, 2]).unwrap());
+    let refused = Table::new("t*", vec![one, other]).unwrap_err().to_string();
+    let expected = "\"t\" and \"u\" are no one table: the first has column \"third\" where the \
+                    other has \"name\"";
+    assert_eq!(refused, expected);
+    let none = Table::new("t*", Vec::new()).unwrap_err().to_string();
+    assert_eq!(none, "no object matches \"t*\"");
+}
