@@ -41,14 +41,13 @@ pub(crate) fn open_as(
         let edges::Input { source, arrange, chunk_bytes, taken } = input;
         return Ok(PutInput { source, bytes: None, arrange, chunk_bytes, taken: Some(taken) });
     }
-    let arrange = match options.arrange.layout {
+    let mut arrange = match options.arrange.layout {
         Layout::Spread => Arrange::Spread,
         Layout::Whole => Arrange::Whole,
         Layout::Range => Arrange::Range,
         Layout::Rows => Arrange::Rows,
     };
     let mut chunk_bytes = options.chunk;
-    let mut arrange = arrange;
     let (reader, bytes, name): (Reader, _, &str) = match file {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {

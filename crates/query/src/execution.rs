@@ -69,16 +69,6 @@ impl Execution {
         Ok(Self { plan: Arc::clone(plan), part, memory_bytes: limits.memory_bytes, state })
     }
 
-    /// Takes the bytes at hand; returns true once all are there.
-    fn gather(&mut self, inputs: &mut Inputs) -> bool {
-        let State::Gathering(gathered) = &mut self.state else { return true };
-        let bytes = inputs.peek(STREAM);
-        let count = bytes.len();
-        gathered.extend_from_slice(bytes);
-        inputs.consume(STREAM, count);
-        inputs.is_over(STREAM)
-    }
-
     fn begin(&self, bytes: Vec<u8>) -> Result<Running, Refusal> {
         let expected = self.part.bytes()?;
         if bytes.len() as u64 != expected {
@@ -120,21 +110,23 @@ fn context(memory_bytes: u64) -> DataFusionResult<Arc<TaskContext>> {
 
 impl Program for Execution {
     fn step(&mut self, inputs: &mut Inputs, output: &mut Output) -> Result<Step, Failure> {
-        if !self.gather(inputs) {
+        let gathered = match &mut self.state {
+            State::Running(running) => return running.step(output),
+            State::Gathering(gathered) => gathered,
+        };
+        let bytes = inputs.peek(STREAM);
+        let count = bytes.len();
+        gathered.extend_from_slice(bytes);
+        inputs.consume(STREAM, count);
+        if !inputs.is_over(STREAM) {
             return Ok(Step::after(inputs, STREAM));
         }
-        if let State::Gathering(bytes) = &mut self.state {
-            let bytes = std::mem::take(bytes);
-            let wrong = |refusal: Refusal| Failure::new(Cause::InputType, refusal);
-            let mut running = self.begin(bytes).map_err(wrong)?;
-            running.drain(output);
-            self.state = State::Running(Box::new(running));
-            return Ok(Step::More);
-        }
-        let State::Running(running) = &mut self.state else {
-            return Err(Failure::new(Cause::Program, "it has not begun"));
-        };
-        running.step(output)
+        let gathered = std::mem::take(gathered);
+        let wrong = |refusal: Refusal| Failure::new(Cause::InputType, refusal);
+        let mut running = self.begin(gathered).map_err(wrong)?;
+        running.drain(output);
+        self.state = State::Running(Box::new(running));
+        Ok(Step::More)
     }
 }
 

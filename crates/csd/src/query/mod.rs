@@ -135,7 +135,7 @@ fn run(
     });
     // Scans that the query did not need to their end remove what they have in drives.
     drop(runtime);
-    // The reason why a drive failed is told as the drive's.
+    // The failure of a scan names its drive and has its class; the error of the plan does not.
     if let Some(failed) = scans.failed() {
         return Err(failed);
     }

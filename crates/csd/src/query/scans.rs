@@ -218,13 +218,13 @@ impl Scan {
 
     /// Returns the row groups, those of neighbouring objects on the same drives together.
     fn on_same_drives(&self) -> impl Iterator<Item = &[Piece]> {
-        let members = |piece: &Piece| &self.job.table.files[piece.file].entry.members;
+        let members = |piece: &Piece| &self.job.table.files[piece.group.input].entry.members;
         self.job.reading.pieces.chunk_by(move |a, b| members(a) == members(b))
     }
 
     fn task(&self, pieces: &[Piece], sandbox: &Arc<dyn Sandbox>) -> Result<Task, Failure> {
-        let first = pieces.first().map_or(0, |piece| piece.file);
-        let last = pieces.last().map_or(0, |piece| piece.file);
+        let first = pieces.first().map_or(0, |piece| piece.group.input);
+        let last = pieces.last().map_or(0, |piece| piece.group.input);
         let files = &self.job.table.files[first..=last];
         let inputs = files.iter().map(|file| file.entry.clone()).collect();
         let groups = pieces.iter().map(|piece| {

@@ -24,8 +24,6 @@ pub struct ScanJob {
     pub bytes: Result<Vec<u8>, String>,
     /// Parts of the query that the host does because no plan has them, in words.
     pub refused: Vec<String>,
-    /// Number of rows after which the query needs no more, if there is one.
-    pub fetch: Option<usize>,
 }
 
 /// Answers of row groups in their order, each a stream of Arrow IPC; or the reason why there is

@@ -20,6 +20,8 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
+use datafusion::physical_plan::limit::LimitStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
@@ -159,7 +161,6 @@ impl TableScan {
             },
             plan: Arc::new(plan),
             refused: self.refused.clone(),
-            fetch: self.fetch,
         })
     }
 }
@@ -235,10 +236,6 @@ impl ExecutionPlan for TableScan {
         Ok(Arc::new(Statistics { num_rows: all.num_rows, total_byte_size, column_statistics }))
     }
 
-    fn supports_limit_pushdown(&self) -> bool {
-        false
-    }
-
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
         let rows = limit.filter(|_| self.has_rows())?;
         let mut limited = self.with_step(Step::Limit(rows), &self.schema).ok()?;
@@ -279,25 +276,12 @@ impl ExecutionPlan for TableScan {
         // Conditions of joins are known once their other side was read: at the first poll.
         let started = stream::once(async move { Ok::<_, DataFusionError>(this.rows()?) });
         let rows = started.try_flatten();
-        let mut left = self.fetch;
-        let rows = rows.map_ok(move |batch| match &mut left {
-            None => batch,
-            Some(left) => {
-                let taken = batch.num_rows().min(*left);
-                *left -= taken;
-                batch.slice(0, taken)
-            }
-        });
-        let mut done = self.fetch == Some(0);
-        let mut taken = 0;
-        let fetch = self.fetch;
-        let rows = rows.take_while(move |batch| {
-            let goes_on = !done;
-            taken += batch.as_ref().map_or(0, RecordBatch::num_rows);
-            done = fetch.is_some_and(|fetch| taken >= fetch);
-            std::future::ready(goes_on)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+        let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        let metrics = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        Ok(match self.fetch {
+            None => rows,
+            fetch => Box::pin(LimitStream::new(rows, 0, fetch, metrics)),
+        })
     }
 }
 

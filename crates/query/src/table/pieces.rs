@@ -23,9 +23,7 @@ pub struct Reading {
 /// A row group that a scan reads.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Index of its file.
-    pub file: usize,
-    /// Its chunks, and the parameters of its execution.
+    /// Its chunks, and the parameters of its execution; the input is the index of its file.
     pub group: Group,
     /// Number of bytes in its chunks.
     pub bytes: u64,
@@ -88,7 +86,7 @@ impl Piece {
         let group = Group { input: number, chunks, parameters: part.encode_to_vec() };
         let bytes = group.bytes(&file.entry);
         let apart = apart(&file.entry, &group, bytes);
-        Ok(Self { file: number, group, bytes, rows, apart })
+        Ok(Self { group, bytes, rows, apart })
     }
 }
 
