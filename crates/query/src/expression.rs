@@ -5,7 +5,6 @@
 //! types that they take.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
@@ -17,13 +16,13 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
-use crate::functions::{self, Named};
+use crate::declarations::{Declared, Named};
 use crate::refusal::Refusal;
 use crate::substrait::{
     Cast, Expression, FieldReference, FunctionArgument, IfClause, IfThen, ReferenceSegment, Rex,
     RootReference, ScalarFunction, SingularOrList, StructField, argument, field_reference, segment,
 };
-use crate::{data_type, literal};
+use crate::{data_type, functions, literal};
 
 /// Most parts of all expressions of a plan: constants, columns and functions.
 pub const NODES_MAX: usize = 1 << 16;
@@ -50,7 +49,7 @@ pub(crate) fn write(
     let rex = if let Some(column) = expr.downcast_ref::<Column>() {
         Rex::Selection(field(column.index())?)
     } else if let Some(constant) = expr.downcast_ref::<Literal>() {
-        Rex::Literal(literal::write(constant.value())?)
+        Rex::Literal(literal::write(constant.value(), named)?)
     } else if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
         let name = functions::operator_name(*binary.op());
         let name = name.ok_or_else(|| Refusal::new(format!("operator {}", binary.op())))?;
@@ -119,7 +118,7 @@ fn call(
     schema: &Schema,
     named: &mut Named,
 ) -> Result<ScalarFunction, Refusal> {
-    let function = named.anchor(name);
+    let function = named.function(name);
     let value = |one: &&Arc<dyn PhysicalExpr>| {
         Ok(FunctionArgument { kind: Some(argument::Kind::Value(write(one, schema, named)?)) })
     };
@@ -131,7 +130,7 @@ fn negated(rex: Rex, named: &mut Named) -> Rex {
     let kind = argument::Kind::Value(Expression { rex: Some(rex) });
     let arguments = vec![FunctionArgument { kind: Some(kind) }];
     Rex::Function(ScalarFunction {
-        function: named.anchor(name::NOT),
+        function: named.function(name::NOT),
         output_type: None,
         arguments,
     })
@@ -168,30 +167,28 @@ fn converted(
     schema: &Schema,
     named: &mut Named,
 ) -> Result<Box<Cast>, Refusal> {
-    let to = data_type::write(&cast.data_type(schema)?, cast.nullable(schema)?)?;
+    let to = data_type::write(&cast.data_type(schema)?, cast.nullable(schema)?, named)?;
     let input = Some(Box::new(write(value, schema, named)?));
     Ok(Box::new(Cast { to: Some(to), input, failure_behavior }))
 }
 
 /// Makes expressions of DataFusion from those of a plan, which may be a stranger's.
 pub(crate) struct Reader<'a> {
-    /// Names of functions by anchor.
-    names: HashMap<u32, &'a str>,
+    declared: Declared<'a>,
     /// Parts that may still be made.
     left: Cell<usize>,
     config: Arc<ConfigOptions>,
 }
 
 impl<'a> Reader<'a> {
-    /// Returns a reader of a plan that declares these functions.
-    pub(crate) fn new(names: HashMap<u32, &'a str>) -> Self {
-        Self { names, left: Cell::new(NODES_MAX), config: Arc::new(ConfigOptions::default()) }
+    /// Returns a reader of a plan that declares these names.
+    pub(crate) fn new(declared: Declared<'a>) -> Self {
+        Self { declared, left: Cell::new(NODES_MAX), config: Arc::new(ConfigOptions::default()) }
     }
 
-    /// Returns the name of a function.
-    pub(crate) fn name(&self, anchor: u32) -> Result<&'a str, Refusal> {
-        let name = self.names.get(&anchor).copied();
-        name.ok_or_else(|| Refusal::new(format!("function {anchor}, which is not declared")))
+    /// Returns the names that the plan declares.
+    pub(crate) fn declared(&self) -> &Declared<'a> {
+        &self.declared
     }
 
     /// Returns an expression over rows of these columns.
@@ -208,10 +205,12 @@ impl<'a> Reader<'a> {
         let rex = expression.rex.as_ref();
         let rex = rex.ok_or_else(|| Refusal::new("an expression that is not known"))?;
         let read: Arc<dyn PhysicalExpr> = match rex {
-            Rex::Literal(constant) => Arc::new(Literal::new(literal::read(constant)?)),
+            Rex::Literal(constant) => {
+                Arc::new(Literal::new(literal::read(constant, &self.declared)?))
+            }
             Rex::Selection(reference) => column(reference, schema)?,
             Rex::Function(function) => {
-                let name = self.name(function.function)?;
+                let name = self.declared.function(function.function)?;
                 let arguments = self.arguments(&function.arguments, schema)?;
                 self.function(name, arguments, schema)?
             }
@@ -296,7 +295,7 @@ impl<'a> Reader<'a> {
 
     fn cast(&self, cast: &Cast, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>, Refusal> {
         let to = cast.to.as_ref().ok_or_else(|| Refusal::new("a cast to no type"))?;
-        let (to, _) = data_type::read(to)?;
+        let (to, _) = data_type::read(to, &self.declared)?;
         let value = self.part(cast.input.as_deref(), schema)?;
         let from = value.data_type(schema)?;
         if !datafusion::arrow::compute::can_cast_types(&from, &to) {

@@ -13,10 +13,7 @@ use datafusion::functions::all_default_functions;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::{AggregateUDF, Operator, ScalarUDF};
 
-use crate::substrait::{Extension, ExtensionFunction, Urn, extension};
-
-/// Name of the set of extensions that all functions are said to belong to.
-const URN: &str = "extension:org.csdstore:functions";
+use crate::extremes::extremes;
 
 /// Operators of two values, by Substrait's name.
 const OPERATORS: [(&str, Operator); 19] = [
@@ -42,7 +39,7 @@ const OPERATORS: [(&str, Operator); 19] = [
 ];
 
 /// Functions of values, by DataFusion's name.
-const SCALARS: [&str; 28] = [
+const SCALARS: [&str; 29] = [
     "abs",
     "btrim",
     "ceil",
@@ -53,6 +50,7 @@ const SCALARS: [&str; 28] = [
     "date_trunc",
     "ends_with",
     "floor",
+    "get_field",
     "greatest",
     "least",
     "left",
@@ -98,7 +96,8 @@ static SCALAR_FUNCTIONS: LazyLock<HashMap<&str, Arc<ScalarUDF>>> = LazyLock::new
 });
 
 static AGGREGATE_FUNCTIONS: LazyLock<HashMap<&str, Arc<AggregateUDF>>> = LazyLock::new(|| {
-    let all = all_default_aggregate_functions();
+    let (ours, theirs) = (extremes(), all_default_aggregate_functions());
+    let all: Vec<_> = ours.into_iter().chain(theirs).collect();
     let find = |name: &&'static str| all.iter().find(|one| one.name() == *name).cloned();
     AGGREGATES.iter().filter_map(|name| find(name).map(|found| (*name, found))).collect()
 });
@@ -123,44 +122,6 @@ pub(crate) fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
     AGGREGATE_FUNCTIONS.get(name).cloned()
 }
 
-/// Functions that a plan names, by their anchors.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Named(Vec<String>);
-
-impl Named {
-    /// Returns the anchor of a function.
-    pub(crate) fn anchor(&mut self, name: &str) -> u32 {
-        let at = self.0.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.0.push(name.to_owned());
-            self.0.len() - 1
-        });
-        u32::try_from(at).expect("fewer names than functions are known")
-    }
-
-    /// Returns the declarations of these functions, and of their set.
-    pub(crate) fn declare(&self) -> (Vec<Urn>, Vec<Extension>) {
-        let function = |(anchor, name): (u32, &String)| Extension {
-            kind: Some(extension::Kind::Function(ExtensionFunction {
-                urn: 1,
-                anchor,
-                name: name.clone(),
-            })),
-        };
-        let urn = Urn { anchor: 1, urn: URN.to_owned() };
-        (vec![urn], (0..).zip(&self.0).map(function).collect())
-    }
-}
-
-/// Returns the names of the functions that a plan declares, by anchor, without the types of
-/// arguments behind a colon: the arguments have types themselves.
-pub(crate) fn declared(extensions: &[Extension]) -> HashMap<u32, &str> {
-    let named = extensions.iter().filter_map(|one| {
-        let extension::Kind::Function(one) = one.kind.as_ref()?;
-        Some((one.anchor, one.name.split_once(':').map_or(&*one.name, |(name, _)| name)))
-    });
-    named.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,15 +135,5 @@ mod tests {
             assert!(aggregate(name).is_some(), "{name}");
         }
         assert!(scalar("random").is_none() && aggregate("median").is_none());
-    }
-
-    #[test]
-    fn a_function_has_one_anchor_and_its_types_do_not_matter() {
-        let mut named = Named::default();
-        assert_eq!((named.anchor("add"), named.anchor("sum"), named.anchor("add")), (0, 1, 0));
-        let (_, mut extensions) = named.declare();
-        let Some(extension::Kind::Function(first)) = &mut extensions[0].kind else { panic!() };
-        first.name = "add:i64_i64".to_owned();
-        assert_eq!(declared(&extensions), HashMap::from([(0, "add"), (1, "sum")]));
     }
 }

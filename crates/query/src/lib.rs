@@ -10,15 +10,17 @@
 //! Invariant: a plan and a part are bytes of strangers; any are refused with a reason, or run
 //! within the limits of their execution.
 //!
-//! Modules: `substrait` are the messages, `data_type`, `literal`, `functions` and `expression` what
-//! they say in terms of DataFusion, `plan` a whole plan, `part` the rows that it reads, `execution`
-//! its program, `engine` the drive's interface; `table` are Parquet objects, `host` queries over
-//! them.
+//! Modules: `substrait` are the messages, `data_type`, `literal`, `declarations`, `functions` and
+//! `expression` what they say in terms of DataFusion, `extremes` two functions of our own, `plan` a
+//! whole plan, `part` the rows that it reads, `execution` its program, `engine` the drive's
+//! interface; `table` are Parquet objects, `host` queries over them.
 
 mod data_type;
+mod declarations;
 mod engine;
 mod execution;
 mod expression;
+mod extremes;
 mod functions;
 pub mod host;
 mod literal;

@@ -2,10 +2,13 @@
 //!
 //! Invariant: a constant is written only if it is read back as the same one, of the same type.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::common::ScalarValue;
 
-use crate::data_type::{self, LARGE, UNSIGNED, USUAL, UTC, VIEW};
+use crate::data_type::{self, LARGE, UNSIGNED, USUAL, VIEW};
+use crate::declarations::{Declared, Named};
 use crate::refusal::Refusal;
 use crate::substrait::literal::Value;
 use crate::substrait::{Decimal, Literal, PrecisionValue};
@@ -14,9 +17,9 @@ use crate::substrait::{Decimal, Literal, PrecisionValue};
 ///
 /// # Errors
 /// [`Refusal`] if its type has none.
-pub(crate) fn write(scalar: &ScalarValue) -> Result<Literal, Refusal> {
+pub(crate) fn write(scalar: &ScalarValue, named: &mut Named) -> Result<Literal, Refusal> {
     if scalar.is_null() {
-        let of = data_type::write(&scalar.data_type(), true)?;
+        let of = data_type::write(&scalar.data_type(), true, named)?;
         return Ok(Literal { value: Some(Value::Null(of)), nullable: true, variation: USUAL });
     }
     let (value, variation) = match scalar {
@@ -44,36 +47,33 @@ pub(crate) fn write(scalar: &ScalarValue) -> Result<Literal, Refusal> {
             let decimal = Decimal { value, precision: (*precision).into(), scale: (*scale).into() };
             (Value::Decimal(decimal), USUAL)
         }
-        other => (write_time(other)?, USUAL),
+        other => return write_time(other, named),
     };
     Ok(Literal { value: Some(value), nullable: false, variation })
 }
 
-fn write_time(scalar: &ScalarValue) -> Result<Value, Refusal> {
-    let precise = |unit, value| PrecisionValue { precision: data_type::precision(unit), value };
-    let zoned = |unit, value: i64, zone: &Option<std::sync::Arc<str>>| match zone.as_deref() {
-        None => Ok(Value::PrecisionTimestamp(precise(unit, value))),
-        Some(UTC) => Ok(Value::PrecisionTimestampTz(precise(unit, value))),
-        Some(zone) => Err(Refusal::new(format!("a constant in time zone {zone:?}"))),
-    };
+fn write_time(scalar: &ScalarValue, named: &mut Named) -> Result<Literal, Refusal> {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+    let usual = |value| Ok(Literal { value: Some(value), nullable: false, variation: USUAL });
+    let of_day = |unit, value| {
+        usual(Value::PrecisionTime(PrecisionValue { precision: data_type::precision(unit), value }))
+    };
+    let mut at = |unit, value, zone: &Option<Arc<str>>| {
+        let at = PrecisionValue { precision: data_type::precision(unit), value };
+        let Some(zone) = zone else { return usual(Value::PrecisionTimestamp(at)) };
+        let variation = data_type::zone_variation(zone, named);
+        let value = Some(Value::PrecisionTimestampTz(at));
+        Ok(Literal { value, nullable: false, variation })
+    };
     match scalar {
-        ScalarValue::Time32Second(Some(value)) => {
-            Ok(Value::PrecisionTime(precise(Second, (*value).into())))
-        }
-        ScalarValue::Time32Millisecond(Some(value)) => {
-            Ok(Value::PrecisionTime(precise(Millisecond, (*value).into())))
-        }
-        ScalarValue::Time64Microsecond(Some(value)) => {
-            Ok(Value::PrecisionTime(precise(Microsecond, *value)))
-        }
-        ScalarValue::Time64Nanosecond(Some(value)) => {
-            Ok(Value::PrecisionTime(precise(Nanosecond, *value)))
-        }
-        ScalarValue::TimestampSecond(Some(value), zone) => zoned(Second, *value, zone),
-        ScalarValue::TimestampMillisecond(Some(value), zone) => zoned(Millisecond, *value, zone),
-        ScalarValue::TimestampMicrosecond(Some(value), zone) => zoned(Microsecond, *value, zone),
-        ScalarValue::TimestampNanosecond(Some(value), zone) => zoned(Nanosecond, *value, zone),
+        ScalarValue::Time32Second(Some(value)) => of_day(Second, (*value).into()),
+        ScalarValue::Time32Millisecond(Some(value)) => of_day(Millisecond, (*value).into()),
+        ScalarValue::Time64Microsecond(Some(value)) => of_day(Microsecond, *value),
+        ScalarValue::Time64Nanosecond(Some(value)) => of_day(Nanosecond, *value),
+        ScalarValue::TimestampSecond(Some(value), zone) => at(Second, *value, zone),
+        ScalarValue::TimestampMillisecond(Some(value), zone) => at(Millisecond, *value, zone),
+        ScalarValue::TimestampMicrosecond(Some(value), zone) => at(Microsecond, *value, zone),
+        ScalarValue::TimestampNanosecond(Some(value), zone) => at(Nanosecond, *value, zone),
         other => Err(Refusal::new(format!("a constant of type {}", other.data_type()))),
     }
 }
@@ -82,12 +82,12 @@ fn write_time(scalar: &ScalarValue) -> Result<Value, Refusal> {
 ///
 /// # Errors
 /// [`Refusal`] if it is none that [`write`] writes.
-pub(crate) fn read(literal: &Literal) -> Result<ScalarValue, Refusal> {
+pub(crate) fn read(literal: &Literal, declared: &Declared<'_>) -> Result<ScalarValue, Refusal> {
     let unknown = || Refusal::new(format!("a constant that is not known: {literal:?}"));
     let variation = literal.variation;
     let scalar = match literal.value.as_ref().ok_or_else(unknown)? {
         Value::Null(of) => {
-            let (data_type, _) = data_type::read(of)?;
+            let (data_type, _) = data_type::read(of, declared)?;
             return ScalarValue::try_from(&data_type).map_err(Into::into);
         }
         Value::Boolean(value) => ScalarValue::from(*value),
@@ -123,7 +123,8 @@ pub(crate) fn read(literal: &Literal) -> Result<ScalarValue, Refusal> {
         Value::PrecisionTime(time) => read_time(*time).ok_or_else(unknown)?,
         Value::PrecisionTimestamp(at) => read_timestamp(*at, None).ok_or_else(unknown)?,
         Value::PrecisionTimestampTz(at) => {
-            read_timestamp(*at, Some(UTC.into())).ok_or_else(unknown)?
+            let zone = data_type::read_zone(variation, declared).ok_or_else(unknown)?;
+            return read_timestamp(*at, Some(zone)).ok_or_else(unknown);
         }
     };
     if variation == USUAL { Ok(scalar) } else { Err(unknown()) }
@@ -169,7 +170,7 @@ fn read_time(time: PrecisionValue) -> Option<ScalarValue> {
     })
 }
 
-fn read_timestamp(at: PrecisionValue, zone: Option<std::sync::Arc<str>>) -> Option<ScalarValue> {
+fn read_timestamp(at: PrecisionValue, zone: Option<Arc<str>>) -> Option<ScalarValue> {
     let value = Some(at.value);
     Some(match data_type::unit(at.precision)? {
         TimeUnit::Second => ScalarValue::TimestampSecond(value, zone),
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_constant_that_is_written_is_read_back() {
-        let zone = Some(UTC.into());
+        let zone = |name: &str| Some(name.into());
         let all = [
             ScalarValue::from(true),
             ScalarValue::from(-7i8),
@@ -203,13 +204,18 @@ mod tests {
             ScalarValue::Date32(Some(-1)),
             ScalarValue::Decimal128(Some(-12_345), 10, 2),
             ScalarValue::Time64Nanosecond(Some(5)),
-            ScalarValue::TimestampMicrosecond(Some(-1), zone),
+            ScalarValue::TimestampMicrosecond(Some(-1), zone("UTC")),
+            ScalarValue::TimestampNanosecond(Some(7), zone("+02:00")),
+            ScalarValue::TimestampNanosecond(None, zone("Europe/Berlin")),
             ScalarValue::Utf8View(None),
             ScalarValue::Decimal128(None, 12, 2),
             ScalarValue::TimestampSecond(None, None),
         ];
         for scalar in all {
-            let read = read(&write(&scalar).unwrap()).unwrap();
+            let mut named = Named::default();
+            let written = write(&scalar, &mut named).unwrap();
+            let (_, extensions) = named.declare();
+            let read = read(&written, &Declared::new(&extensions)).unwrap();
             assert_eq!(read.data_type(), scalar.data_type());
             assert_eq!(read, scalar);
         }
@@ -217,6 +223,7 @@ mod tests {
 
     #[test]
     fn constants_outside_their_type_are_refused() {
+        let read = |literal: &Literal| super::read(literal, &Declared::default());
         let with = |value, variation| Literal { value: Some(value), nullable: false, variation };
         assert!(read(&with(Value::I8(128), USUAL)).is_err());
         assert!(read(&with(Value::I16(1), 2)).is_err());

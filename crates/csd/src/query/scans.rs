@@ -210,6 +210,7 @@ impl Scan {
             let outcome = ran?;
             record.crossed_bytes += outcome.crossed_bytes;
             record.wall_s += outcome.wall_s;
+            record.refused.extend(outcome.refused);
             lock(done).warnings.extend(outcome.warnings);
         }
         record.answer_bytes = *forward.bytes.lock().unwrap_or_else(PoisonError::into_inner);

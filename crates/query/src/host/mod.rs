@@ -11,9 +11,10 @@ mod pushdown;
 mod runner;
 mod scan;
 mod session;
+mod zeros;
 
 pub use provider::TableSource;
 pub use pushdown::PushToDrives;
 pub use runner::{Answers, Runner, ScanJob, Sender, answers};
 pub use scan::TableScan;
-pub use session::{QueryError, Session, TableName};
+pub use session::{QueryError, Session, TableName, mended};

@@ -56,15 +56,15 @@ fn push(node: Arc<dyn ExecutionPlan>) -> Result<Changed> {
     if node.is::<FilterExec>() {
         return Ok(match absorbed(&node) {
             Some(Ok(scan)) => Transformed::yes(Arc::new(scan)),
-            Some(Err((scan, why))) => replaced(&node, scan, why)?,
+            Some(Err(why)) => replaced(&node, &why)?,
             None => Transformed::no(node),
         });
     }
     Ok(Transformed::no(node))
 }
 
-/// A scan that takes in a step, or the scan without it and the reason in words.
-type Absorbed = std::result::Result<TableScan, (TableScan, String)>;
+/// A scan that takes in steps, or the reason in words why it cannot.
+type Absorbed = std::result::Result<TableScan, String>;
 
 /// Returns the scan that `node` is, with the filters and columns above it; `None` if it is
 /// something else.
@@ -99,35 +99,25 @@ fn absorbed(node: &Arc<dyn ExecutionPlan>) -> Option<Absorbed> {
     } else {
         return None;
     };
-    let scan = match absorbed(input)? {
-        Ok(scan) => scan,
-        refused => return Some(refused),
-    };
-    let mut with = scan.clone();
-    for step in steps {
+    let with = |scan: TableScan, step| {
         let schema = match &step {
-            Step::Filter(_) => with.schema(),
+            Step::Filter(_) => scan.schema(),
             _ => node.schema(),
         };
-        with = match with.with_step(step, &schema) {
-            Ok(with) => with,
-            Err(why) => return Some(Err((scan, why))),
-        };
-    }
-    Some(Ok(with))
+        scan.with_step(step, &schema)
+    };
+    Some(absorbed(input)?.and_then(|scan| steps.into_iter().try_fold(scan, with)))
 }
 
 /// Returns the node with the scan at the end of its only branch replaced by one that says why it
 /// has not taken in a step.
-fn replaced(node: &Arc<dyn ExecutionPlan>, scan: TableScan, why: String) -> Result<Changed> {
-    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan.with_refused(why));
-    let replaced = Arc::clone(node).transform_down(|node| {
-        Ok(match node.is::<TableScan>() {
-            true => Transformed::yes(Arc::clone(&scan)),
-            false => Transformed::no(node),
+fn replaced(node: &Arc<dyn ExecutionPlan>, why: &str) -> Result<Changed> {
+    Arc::clone(node).transform_down(|node| {
+        Ok(match node.downcast_ref::<TableScan>() {
+            Some(scan) => Transformed::yes(Arc::new(scan.clone().with_refused(why.to_owned()))),
+            None => Transformed::no(node),
         })
-    });
-    replaced
+    })
 }
 
 fn push_aggregate(node: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> Result<Changed> {
@@ -138,7 +128,7 @@ fn push_aggregate(node: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> R
     }
     let scan = match absorbed(aggregate.input()) {
         Some(Ok(scan)) if scan.has_rows() => scan,
-        Some(Err((scan, why))) => return replaced(node, scan, why),
+        Some(Err(why)) => return replaced(node, &why),
         _ => return unchanged(),
     };
     let functions = aggregate.aggr_expr().iter();
@@ -146,7 +136,7 @@ fn push_aggregate(node: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> R
         .clone()
         .find(|one| one.is_distinct() || one.ignore_nulls() || !one.order_bys().is_empty())
     {
-        return replaced(node, scan, format!("function {}", odd.name()));
+        return replaced(node, &format!("function {}", odd.name()));
     }
     let measure = |(function, filter): (&Arc<_>, &Option<_>)| {
         let function: &datafusion::physical_expr::aggregate::AggregateFunctionExpr = function;
@@ -171,7 +161,7 @@ fn push_aggregate(node: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> R
     )?;
     let with = match scan.with_step(step, &partial.schema()) {
         Ok(with) => with,
-        Err(why) => return replaced(node, scan, why),
+        Err(why) => return replaced(node, &why),
     };
     let last = AggregateExec::try_new(
         AggregateMode::Final,
@@ -188,7 +178,7 @@ fn push_top(node: &Arc<dyn ExecutionPlan>, sort: &SortExec) -> Result<Changed> {
     let Some(rows) = sort.fetch() else { return Ok(Transformed::no(Arc::clone(node))) };
     let scan = match absorbed(sort.input()) {
         Some(Ok(scan)) if scan.has_rows() => scan,
-        Some(Err((scan, why))) => return replaced(node, scan, why),
+        Some(Err(why)) => return replaced(node, &why),
         _ => return Ok(Transformed::no(Arc::clone(node))),
     };
     let step = Step::Top { keys: sort.expr().iter().cloned().collect(), rows };
@@ -198,6 +188,6 @@ fn push_top(node: &Arc<dyn ExecutionPlan>, sort: &SortExec) -> Result<Changed> {
             let sort = SortExec::new(sort.expr().clone(), Arc::new(with)).with_fetch(Some(rows));
             Ok(Transformed::yes(Arc::new(sort)))
         }
-        Err(why) => replaced(node, scan, why),
+        Err(why) => replaced(node, &why),
     }
 }

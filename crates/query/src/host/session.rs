@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
@@ -15,6 +16,8 @@ use datafusion::sql::sqlparser::ast::{ObjectName, visit_relations};
 use super::provider::TableSource;
 use super::pushdown::PushToDrives;
 use super::runner::Runner;
+use super::zeros::EqualZeros;
+use crate::extremes::extremes;
 use crate::part::BATCH_ROWS;
 use crate::table::Table;
 
@@ -56,11 +59,11 @@ impl Session {
             .with_target_partitions(1)
             .with_batch_size(BATCH_ROWS)
             .with_information_schema(false);
-        let state = SessionStateBuilder::new()
+        let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_default_features()
-            .with_physical_optimizer_rule(Arc::new(PushToDrives))
-            .build();
+            .with_physical_optimizer_rule(Arc::new(PushToDrives));
+        let state = mended(builder).map_err(|error| of_query(&error))?;
         let dialect = state.config_options().sql_parser.dialect;
         let statement = state.sql_to_statement(sql, &dialect).map_err(|error| of_query(&error))?;
         Ok(Self { context: SessionContext::new_with_state(state), statement })
@@ -146,6 +149,18 @@ impl Session {
         let rows = execute_stream(plan, self.context.task_ctx());
         rows.map_err(|error| QueryError::Run(error.strip_backtrace()))
     }
+}
+
+/// Returns DataFusion with what differs here: see [`extremes`] and [`EqualZeros`].
+///
+/// # Errors
+/// It has no place for functions.
+pub fn mended(builder: SessionStateBuilder) -> Result<SessionState, DataFusionError> {
+    let mut state = builder.with_analyzer_rule(Arc::new(EqualZeros)).build();
+    for function in extremes() {
+        state.register_udaf(function)?;
+    }
+    Ok(state)
 }
 
 fn of_query(error: &DataFusionError) -> QueryError {

@@ -8,6 +8,7 @@ use datafusion::physical_expr::PhysicalSortExpr;
 use prost::Message;
 
 use super::{Aggregate, BYTES_MAX, Column, Measure, Plan, STEPS_MAX, Step, after, few};
+use crate::declarations::Declared;
 use crate::expression::Reader;
 use crate::refusal::Refusal;
 use crate::substrait::{
@@ -36,10 +37,10 @@ impl Plan {
             None => None,
         };
         let (read, rels) = chain(rel)?;
-        let reader = Reader::new(functions::declared(&message.extensions));
+        let reader = Reader::new(Declared::new(&message.extensions));
         let schema = read.base_schema.as_ref();
         let schema = schema.ok_or_else(|| Refusal::new("a table without columns"))?;
-        let columns = Arc::new(data_type::read_schema(schema)?);
+        let columns = Arc::new(data_type::read_schema(schema, reader.declared())?);
         few(&columns)?;
         let mut plan = Self { columns: SchemaRef::clone(&columns), steps: Vec::new() };
         let (mut rows, mut rest) = (columns, &rels[..]);
@@ -183,7 +184,7 @@ fn read_measure(
     {
         return Err(Refusal::new("a function of groups that is final, or of different values"));
     }
-    let name = reader.name(stated.function)?;
+    let name = reader.declared().function(stated.function)?;
     let function = functions::aggregate(name);
     let function = function.ok_or_else(|| Refusal::new(format!("function {name}")))?;
     let arguments = reader.arguments(&stated.arguments, rows)?;

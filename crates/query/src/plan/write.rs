@@ -6,7 +6,7 @@ use datafusion::physical_expr::PhysicalSortExpr;
 use prost::Message;
 
 use super::{Aggregate, BYTES_MAX, Measure, Plan, STEPS_MAX, Step, after, few};
-use crate::functions::Named;
+use crate::declarations::Named;
 use crate::refusal::Refusal;
 use crate::substrait::{
     AggregateFunction, AggregateRel, Emit, EmitKind, FetchRel, FilterRel, FunctionArgument,
@@ -31,13 +31,14 @@ impl Plan {
         if self.steps.len() > STEPS_MAX {
             return Err(Refusal::new(format!("{} steps", self.steps.len())));
         }
+        let mut named = Named::default();
         let table = ReadType::Named(NamedTable { names: vec![TABLE.to_owned()] });
         let read = ReadRel {
-            base_schema: Some(data_type::write_schema(&self.columns)?),
+            base_schema: Some(data_type::write_schema(&self.columns, &mut named)?),
             table: Some(table),
         };
         let mut rel = Rel { kind: Some(RelKind::Read(Box::new(read))) };
-        let (mut named, mut columns) = (Named::default(), SchemaRef::clone(&self.columns));
+        let mut columns = SchemaRef::clone(&self.columns);
         for step in &self.steps {
             rel = write_step(step, rel, &columns, &mut named)?;
             columns = after(step, &columns)?;
@@ -142,7 +143,7 @@ fn write_measure(
     if functions::aggregate(name).is_none() {
         return Err(Refusal::new(format!("function {name}")));
     }
-    let function = named.anchor(name);
+    let function = named.function(name);
     let argument = |value| {
         let value = argument::Kind::Value(expression::write(value, columns, named)?);
         Ok(FunctionArgument { kind: Some(value) })

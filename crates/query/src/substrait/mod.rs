@@ -15,10 +15,11 @@ pub use expression::{
     SingularOrList, SortField, StructField, argument, field_reference, literal, segment,
 };
 pub use relation::{
-    AggregateRel, Emit, EmitKind, Extension, ExtensionFunction, FetchRel, FilterRel, Grouping,
-    Measure, NamedTable, Plan, PlanRel, ProjectRel, ReadRel, ReadType, Rel, RelCommon, RelKind,
-    Root, RootKind, SortRel, Urn, Version, extension,
+    AggregateRel, Declaration, Emit, EmitKind, Extension, FetchRel, FilterRel, Grouping, Measure,
+    NamedTable, Plan, PlanRel, ProjectRel, ReadRel, ReadType, Rel, RelCommon, RelKind, Root,
+    RootKind, SortRel, Urn, Version, extension,
 };
 pub use types::{
-    DecimalType, Fixed, Kind, NamedStruct, Nullability, Plain, Precise, StructType, Type,
+    DecimalType, Fixed, Kind, ListType, MapType, NamedStruct, Nullability, Plain, Precise,
+    StructType, Type,
 };

@@ -55,7 +55,7 @@ pub struct Urn {
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Extension {
     /// The kind.
-    #[prost(oneof = "extension::Kind", tags = "3")]
+    #[prost(oneof = "extension::Kind", tags = "2, 3")]
     pub kind: Option<extension::Kind>,
 }
 
@@ -63,27 +63,30 @@ pub struct Extension {
 pub mod extension {
     use prost::Oneof;
 
-    use super::ExtensionFunction;
+    use super::Declaration;
 
     /// An extension.
     #[derive(Clone, PartialEq, Eq, Oneof)]
     pub enum Kind {
+        /// A variation of a type.
+        #[prost(message, tag = "2")]
+        Variation(Declaration),
         /// A function.
         #[prost(message, tag = "3")]
-        Function(ExtensionFunction),
+        Function(Declaration),
     }
 }
 
-/// A function that a plan names.
+/// A function or a variation of a type that a plan names.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct ExtensionFunction {
+pub struct Declaration {
     /// Set that it belongs to.
     #[prost(uint32, tag = "4")]
     pub urn: u32,
     /// Number by which the plan refers to it.
     #[prost(uint32, tag = "2")]
     pub anchor: u32,
-    /// Its name, or its name and the types of its arguments after a colon.
+    /// Its name; that of a function may have the types of its arguments after a colon.
     #[prost(string, tag = "3")]
     pub name: String,
 }

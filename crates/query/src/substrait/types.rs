@@ -6,7 +6,10 @@ use prost::{Enumeration, Message, Oneof};
 #[derive(Clone, PartialEq, Message)]
 pub struct Type {
     /// The kind.
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 5, 7, 10, 11, 12, 13, 16, 23, 24, 36, 33, 34")]
+    #[prost(
+        oneof = "Kind",
+        tags = "1, 2, 3, 5, 7, 10, 11, 12, 13, 16, 23, 24, 25, 27, 28, 33, 34, 36"
+    )]
     pub kind: Option<Kind>,
 }
 
@@ -49,6 +52,15 @@ pub enum Kind {
     /// Decimal numbers.
     #[prost(message, tag = "24")]
     Decimal(DecimalType),
+    /// Rows within a value.
+    #[prost(message, tag = "25")]
+    Struct(StructType),
+    /// Lists.
+    #[prost(message, tag = "27")]
+    List(Box<ListType>),
+    /// Values by key.
+    #[prost(message, tag = "28")]
+    Map(Box<MapType>),
     /// Times of a day.
     #[prost(message, tag = "36")]
     PrecisionTime(Precise),
@@ -136,10 +148,41 @@ pub struct StructType {
     pub nullability: i32,
 }
 
+/// The type of lists.
+#[derive(Clone, PartialEq, Message)]
+pub struct ListType {
+    /// Type of what they hold.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub item: Option<Box<Type>>,
+    /// Variation of the type: how Arrow names what they hold.
+    #[prost(uint32, tag = "2")]
+    pub variation: u32,
+    /// Statement about missing values.
+    #[prost(enumeration = "Nullability", tag = "3")]
+    pub nullability: i32,
+}
+
+/// The type of values by key.
+#[derive(Clone, PartialEq, Message)]
+pub struct MapType {
+    /// Type of the keys.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub key: Option<Box<Type>>,
+    /// Type of the values.
+    #[prost(message, optional, boxed, tag = "2")]
+    pub value: Option<Box<Type>>,
+    /// Variation of the type: how Arrow names entries, keys and values.
+    #[prost(uint32, tag = "3")]
+    pub variation: u32,
+    /// Statement about missing values.
+    #[prost(enumeration = "Nullability", tag = "4")]
+    pub nullability: i32,
+}
+
 /// Names and types of columns.
 #[derive(Clone, PartialEq, Message)]
 pub struct NamedStruct {
-    /// The names.
+    /// The names, those of fields of rows within a column behind the column's.
     #[prost(string, repeated, tag = "1")]
     pub names: Vec<String>,
     /// The types.

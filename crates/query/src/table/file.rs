@@ -83,9 +83,18 @@ impl File {
         Ok(Self { entry, metadata: Arc::new(metadata), columns })
     }
 
-    /// Returns what the footer says of its rows and columns.
+    /// Returns what the footer says of its rows and columns. Least and greatest values are not
+    /// exact: a NaN is in none, and old writers had other orders.
     pub(super) fn statistics(&self) -> Option<Statistics> {
-        DFParquetMetadata::statistics_from_parquet_metadata(&self.metadata, &self.columns).ok()
+        let of_footer =
+            DFParquetMetadata::statistics_from_parquet_metadata(&self.metadata, &self.columns);
+        let mut statistics = of_footer.ok()?;
+        for column in &mut statistics.column_statistics {
+            let null_count = column.null_count;
+            *column = std::mem::take(column).to_inexact();
+            column.null_count = null_count;
+        }
+        Some(statistics)
     }
 }
 
@@ -104,6 +113,22 @@ fn viewed(data_type: &DataType) -> DataType {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         DataType::Dictionary(_, values) => viewed(values),
+        other => within(other),
+    }
+}
+
+/// Returns a type within a column: rows, lists and maps without their writer's notes.
+fn within(data_type: &DataType) -> DataType {
+    let field = |field: &Arc<Field>| {
+        Arc::new(Field::new(field.name(), within(field.data_type()), field.is_nullable()))
+    };
+    match data_type {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        DataType::List(item) => DataType::List(field(item)),
+        DataType::LargeList(item) => DataType::LargeList(field(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(field(item), *length),
+        DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
+        DataType::Dictionary(_, values) => within(values),
         other => other.clone(),
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use datafusion::parquet::basic::LogicalType;
 use datafusion::parquet::errors::{ParquetError, Result};
 use datafusion::parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
 };
-use datafusion::parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
+use datafusion::parquet::schema::types::{
+    ColumnDescPtr, GroupTypeBuilder, SchemaDescriptor, Type, TypePtr,
+};
 
 /// Bytes of the footer's length and the magic number behind it.
 const TAIL_BYTES: usize = 8;
@@ -23,6 +26,7 @@ pub(super) fn of_row_group(
     let fields = columns.iter().map(|column| all.root_schema().get_fields().get(*column).cloned());
     let fields = fields.collect::<Option<Vec<_>>>();
     let fields = fields.ok_or_else(|| ParquetError::General("no such column".to_owned()))?;
+    let fields = fields.iter().map(known).collect::<Result<_>>()?;
     let root = Type::group_type_builder(all.root_schema().name()).with_fields(fields).build()?;
     let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
     let from = file.row_group(group);
@@ -46,6 +50,35 @@ pub(super) fn of_row_group(
     ParquetMetaDataWriter::new(&mut bytes, &metadata).finish()?;
     bytes.truncate(bytes.len().saturating_sub(TAIL_BYTES));
     Ok(bytes)
+}
+
+/// Returns a type that can be written: a logical type that is not known is left out, as readers do.
+fn known(stated: &TypePtr) -> Result<TypePtr> {
+    let about = stated.get_basic_info();
+    let id = about.has_id().then(|| about.id());
+    Ok(match &**stated {
+        Type::GroupType { fields, .. } => {
+            let fields = fields.iter().map(known).collect::<Result<_>>()?;
+            let group = Type::group_type_builder(about.name())
+                .with_converted_type(about.converted_type())
+                .with_logical_type(about.logical_type_ref().cloned())
+                .with_fields(fields)
+                .with_id(id);
+            let repeated = about.has_repetition().then(|| about.repetition());
+            let group = repeated.into_iter().fold(group, GroupTypeBuilder::with_repetition);
+            Arc::new(group.build()?)
+        }
+        Type::PrimitiveType { physical_type, type_length, .. }
+            if matches!(about.logical_type_ref(), Some(LogicalType::_Unknown { .. })) =>
+        {
+            let column = Type::primitive_type_builder(about.name(), *physical_type)
+                .with_repetition(about.repetition())
+                .with_length(*type_length)
+                .with_id(id);
+            Arc::new(column.build()?)
+        }
+        Type::PrimitiveType { .. } => Arc::clone(stated),
+    })
 }
 
 fn without_statistics(

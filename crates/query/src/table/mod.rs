@@ -120,6 +120,3 @@ fn difference(first: &SchemaRef, other: &SchemaRef) -> Option<String> {
     let (a, b) = (ours.len(), theirs.len());
     (a != b).then(|| format!("the first has {a} columns and the other {b}"))
 }
-
-#[cfg(test)]
-mod tests;

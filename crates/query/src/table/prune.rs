@@ -8,6 +8,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use datafusion::parquet::basic::{SortOrder, Type as PhysicalType};
+use datafusion::parquet::file::metadata::RowGroupMetaData;
+use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
@@ -35,15 +38,37 @@ impl RowGroups<'_> {
         let schema = self.file.metadata.file_metadata().schema_descr();
         StatisticsConverter::try_new(&column.name, &self.file.columns, schema).ok()
     }
+
+    /// Returns the converter of a column whose least and greatest values are those of its type's
+    /// order. Old writers took another order for bytes, decimals in bytes and integers without a
+    /// sign.
+    fn ordered(&self, column: &Column) -> Option<StatisticsConverter<'_>> {
+        let converter = self.converter(column)?;
+        let leaf = converter.parquet_column_index()?;
+        let is_old = |group: &RowGroupMetaData| {
+            group.column(leaf).statistics().is_some_and(Statistics::is_min_max_deprecated)
+        };
+        let (about, groups) = (&self.file.metadata, self.file.metadata.row_groups());
+        let order = about.file_metadata().schema_descr().column(leaf).sort_order();
+        let bytes = [PhysicalType::BYTE_ARRAY, PhysicalType::FIXED_LEN_BYTE_ARRAY];
+        let is_plain = order == SortOrder::SIGNED
+            && !bytes.contains(&groups.first()?.column(leaf).column_type());
+        (is_plain || !groups.iter().any(is_old)).then_some(converter)
+    }
 }
 
 impl PruningStatistics for RowGroups<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.converter(column)?.row_group_mins(self.file.metadata.row_groups()).ok()
+        self.ordered(column)?.row_group_mins(self.file.metadata.row_groups()).ok()
     }
 
+    /// A NaN is above all numbers, and no writer counts it: a row group's greatest number says
+    /// nothing.
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.converter(column)?.row_group_maxes(self.file.metadata.row_groups()).ok()
+        if self.file.columns.field_with_name(&column.name).ok()?.data_type().is_floating() {
+            return None;
+        }
+        self.ordered(column)?.row_group_maxes(self.file.metadata.row_groups()).ok()
     }
 
     fn num_containers(&self) -> usize {

@@ -28,6 +28,8 @@ pub(super) struct Shared {
     pub(super) gather: Gather,
     pub(super) ledger: Arc<Ledger>,
     sums: Mutex<Sums>,
+    /// Reasons why the host did units that drives refused or failed to do.
+    refused: Mutex<Vec<String>>,
     /// True if heads of lines are read from whole chunks.
     pub(super) whole_heads: bool,
     /// Heads that executions have used.
@@ -61,6 +63,7 @@ impl Shared {
             gather: Gather::new(task),
             ledger: Arc::default(),
             sums: Mutex::default(),
+            refused: Mutex::default(),
             whole_heads,
             used_heads: UsedHeads::default(),
             mistrusts_heads: AtomicBool::new(false),
@@ -87,6 +90,15 @@ impl Shared {
 
     pub(super) fn sums(&self) -> Sums {
         *self.locked()
+    }
+
+    /// Notes why the host does a unit that a drive refuses or fails to do.
+    pub(super) fn refuse(&self, why: &Error) {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(why.to_string());
+    }
+
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the answer of a run that is over.

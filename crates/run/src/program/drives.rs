@@ -22,7 +22,7 @@ use super::context::StepContext;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::Cut;
 use super::sources::sources;
-use super::{Answer, Records};
+use super::{Answer, Records, host};
 use crate::drives::unsound;
 use crate::error::Error;
 use crate::link::TRIES;
@@ -196,7 +196,15 @@ async fn chunk(
             let run = async |drive: &Rc<Drive>| {
                 execute(context, guest, (drive, taken), (&cut, area)).await
             };
-            Some(context.common.links[member].run(run).await.map_err(ours)?)
+            match context.common.links[member].run(run).await {
+                Err(why @ (Error::Program { .. } | Error::InvalidJob(_)))
+                    if task.sandbox.host_may_do() =>
+                {
+                    context.shared.refuse(&why);
+                    return Ok((host::chunk(context, taken).await?, None));
+                }
+                answer => Some(answer.map_err(ours)?),
+            }
         }
     };
     let span = answer.as_ref().map(|_| (begin, now()));

@@ -80,6 +80,11 @@ pub trait Sandbox: Send + Sync {
     fn folds(&self) -> bool;
     /// Returns true if it can write bytes.
     fn emits(&self) -> bool;
+    /// Returns true if the host may do what a drive refuses or fails to do, such as an answer that
+    /// is longer than its room.
+    fn host_may_do(&self) -> bool {
+        false
+    }
     /// Runs one of its functions over streams, each in chunks; fails with a reason in words.
     fn run(
         &self,
@@ -132,6 +137,8 @@ pub struct Outcome {
     pub shares: Vec<Share>,
     /// Reasons why the host computed chunks of protected objects from other pieces.
     pub warnings: Vec<String>,
+    /// Reasons why the host did units that drives refused or failed to do.
+    pub refused: Vec<String>,
 }
 
 /// Runs `task`. Begins again, once, if executions over lines have not agreed on the first bytes of
@@ -190,5 +197,6 @@ pub fn run(
         crossed_bytes: spent.crossed_bytes,
         shares: shared.ledger().shares(),
         warnings: shared.ledger().reasons(),
+        refused: shared.refused(),
     })
 }

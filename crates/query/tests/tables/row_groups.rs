@@ -1,12 +1,11 @@
-//! Tables in memory, and plans over their row groups.
+//! Plans over the row groups of a table.
 
 use std::sync::Arc;
 
-use csd_kernels::ElementType;
 use csd_kernels::program::{Compiled, Limits, run};
-use csd_store::array::DriveIndex;
-use csd_store::catalogue::{Entry, ObjectId, State};
-use csd_store::layout::{Kind, Part, Parts};
+use csd_query::plan::{Aggregate, Column, Measure, Plan, Step};
+use csd_query::table::{Piece, Reading, Table};
+use csd_query::{CompiledPlan, Substrait};
 use datafusion::arrow::array::{Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -19,9 +18,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column as ColumnExpr, lit};
 
-use super::*;
-use crate::engine::CompiledPlan;
-use crate::plan::{Aggregate, Column, Measure, Plan, Step};
+use crate::memory;
 
 const ROWS: i64 = 10_000;
 const GROUP_ROWS: usize = 1500;
@@ -52,47 +49,21 @@ fn file_bytes() -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// Returns the file as an object on three drives, cut by its row groups.
-fn entry(bytes: &[u8], starts: &Starts) -> Entry {
-    let mut ends: Vec<u64> = starts.iter().skip(1).map(|(start, _)| *start).collect();
-    ends.push(bytes.len() as u64);
-    let (mut number, mut parts) = (0, Vec::new());
-    for ((member, (start, mark)), end) in (0u16..).zip(starts).zip(ends) {
-        let part = Part { member: member % 3, number, bytes: end - start, mark: *mark };
-        number += u32::try_from(part.bytes.div_ceil(u64::from(CHUNK_BYTES))).unwrap();
-        parts.push(part);
-    }
-    Entry {
-        element: ElementType::Bytes,
-        shape: vec![bytes.len() as u64],
-        chunk_bytes: CHUNK_BYTES,
-        bytes: bytes.len() as u64,
-        members: [0, 1, 2].map(DriveIndex::new).to_vec(),
-        parts: Parts::new(Kind::Table, CHUNK_BYTES, 3, parts).unwrap(),
-        ..Entry::empty("t", ObjectId([0x81; 12]), State::Sealed)
-    }
-}
-
 fn table(bytes: &[u8]) -> Table {
-    let metadata = datafusion::parquet::file::metadata::ParquetMetaDataReader::new();
-    let metadata = metadata.parse_and_finish(&bytes::Bytes::copy_from_slice(bytes)).unwrap();
-    let starts = cut::of_metadata(&metadata).unwrap();
-    assert_eq!(starts.len(), 8, "a part for each row group, and one for the rest");
-    let file = File::new(entry(bytes, &starts), bytes.to_vec()).unwrap();
-    Table::new("t", vec![file]).unwrap()
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let (table, _) = memory::table(file.path(), (CHUNK_BYTES, 3)).unwrap();
+    assert_eq!(
+        table.files[0].entry.parts.as_ref().map(|it| it.parts().len()),
+        Some(8),
+        "one for each row group, one for the rest"
+    );
+    table
 }
 
 /// Runs a plan over a row group; returns its rows.
 fn execute(table: &Table, bytes: &[u8], plan: &CompiledPlan, piece: &Piece) -> Vec<RecordBatch> {
-    let layout = table.files[0].entry.layout();
-    let chunks = piece.group.chunks.iter().cloned().flatten();
-    let chunks = chunks.map(|chunk| {
-        let range = layout.bytes_of(chunk);
-        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
-        csd_buffer::Buffer::from_slice(&bytes[range])
-    });
-    let program = plan.start(&piece.group.parameters, &Limits::default()).unwrap();
-    let (rows, answer) = run(program, vec![chunks.collect()]).unwrap();
+    let (rows, answer) = memory::execute((table, bytes), plan, piece).unwrap();
     let batches: Vec<_> =
         StreamReader::try_new(&answer[..], None).unwrap().map(Result::unwrap).collect();
     assert_eq!(rows, batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
@@ -111,7 +82,7 @@ fn more_than(column: Arc<dyn PhysicalExpr>, number: i64) -> Arc<dyn PhysicalExpr
 fn compiled(table: &Table, steps: Vec<Step>) -> CompiledPlan {
     let columns = Arc::new(table.columns.project(&[1, 2]).unwrap());
     let bytes = Plan { columns, steps }.encode().unwrap();
-    crate::Substrait::plan(&bytes).unwrap()
+    Substrait::plan(&bytes).unwrap()
 }
 
 #[test]
