@@ -18,6 +18,11 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+try:
+    from pyspark.sql import SparkSession
+except ImportError:
+    SparkSession = None
+
 SEED = 1
 WORDS = ["", "a", "A", "größer", "100%", "a_b", "it's", "日本", "zz\nz"]
 
@@ -31,9 +36,7 @@ def columns(rng: random.Random, rows: int) -> dict[str, pa.Array]:
     """Return columns of every type that Parquet has a form for."""
     each = range(rows)
     numbers = [rng.randrange(-100, 100) for _ in each]
-    eighths = [
-        rng.choice([float("nan"), -0.0, 0.0, rng.randrange(-8000, 8000) / 8]) for _ in each
-    ]
+    eighths = [rng.choice([float("nan"), -0.0, 0.0, rng.randrange(-8000, 8000) / 8]) for _ in each]
     texts = [rng.choice(WORDS) + rng.choice(["", str(rng.randrange(1000))]) for _ in each]
     days = [datetime.date(1970, 1, 1) + datetime.timedelta(97 * n) for n in numbers]
     times = [datetime.time(n % 24, n % 60, 7, 123_000) for n in numbers]
@@ -67,10 +70,16 @@ def columns(rng: random.Random, rows: int) -> dict[str, pa.Array]:
     add("decimal38", decimals, pa.decimal128(38, 10))
     add("decimal256", decimals, pa.decimal256(50, 3))
     add("list", [list(range(abs(n) % 4)) for n in numbers], pa.list_(pa.int64()))
-    add("row", [{"x": n, "name": t} for n, t in zip(numbers, texts, strict=True)],
-        pa.struct([("x", pa.int32()), ("name", pa.string())]))
-    add("map", [[(t, n)] for n, t in zip(numbers, texts, strict=True)],
-        pa.map_(pa.string(), pa.int64()))
+    add(
+        "row",
+        [{"x": n, "name": t} for n, t in zip(numbers, texts, strict=True)],
+        pa.struct([("x", pa.int32()), ("name", pa.string())]),
+    )
+    add(
+        "map",
+        [[(t, n)] for n, t in zip(numbers, texts, strict=True)],
+        pa.map_(pa.string(), pa.int64()),
+    )
     table["none"] = pa.nulls(rows, pa.int32())
     table["id"] = pa.array(each, pa.int64())
     return table
@@ -79,26 +88,56 @@ def columns(rng: random.Random, rows: int) -> dict[str, pa.Array]:
 def by_pyarrow(table: pa.Table, out: Path) -> None:
     """Write the table with PyArrow's encodings, compressions and versions."""
     for codec in ("none", "snappy", "gzip", "brotli", "lz4", "zstd"):
-        pq.write_table(table, out / f"pyarrow-{codec}.parquet", compression=codec,
-                       row_group_size=1500)
+        pq.write_table(
+            table, out / f"pyarrow-{codec}.parquet", compression=codec, row_group_size=1500
+        )
     for version in ("1.0", "2.4", "2.6"):
-        pq.write_table(table, out / f"pyarrow-version-{version}.parquet", version=version,
-                       data_page_version="2.0" if version == "2.6" else "1.0", row_group_size=700,
-                       coerce_timestamps=None if version == "2.6" else "us",
-                       allow_truncated_timestamps=True)
+        pq.write_table(
+            table,
+            out / f"pyarrow-version-{version}.parquet",
+            version=version,
+            data_page_version="2.0" if version == "2.6" else "1.0",
+            row_group_size=700,
+            coerce_timestamps=None if version == "2.6" else "us",
+            allow_truncated_timestamps=True,
+        )
     encodings = {
-        "delta": {"int32": "DELTA_BINARY_PACKED", "int64": "DELTA_BINARY_PACKED",
-                  "text": "DELTA_BYTE_ARRAY", "bytes": "DELTA_LENGTH_BYTE_ARRAY"},
-        "split": {"float": "BYTE_STREAM_SPLIT", "double": "BYTE_STREAM_SPLIT",
-                  "int32": "BYTE_STREAM_SPLIT", "fixed": "BYTE_STREAM_SPLIT", "bool": "RLE"},
+        "delta": {
+            "int32": "DELTA_BINARY_PACKED",
+            "int64": "DELTA_BINARY_PACKED",
+            "text": "DELTA_BYTE_ARRAY",
+            "bytes": "DELTA_LENGTH_BYTE_ARRAY",
+        },
+        "split": {
+            "float": "BYTE_STREAM_SPLIT",
+            "double": "BYTE_STREAM_SPLIT",
+            "int32": "BYTE_STREAM_SPLIT",
+            "fixed": "BYTE_STREAM_SPLIT",
+            "bool": "RLE",
+        },
     }
     for name, encoding in encodings.items():
-        pq.write_table(table, out / f"pyarrow-{name}.parquet", use_dictionary=False,
-                       column_encoding=encoding, write_statistics=False, row_group_size=900)
-    pq.write_table(table, out / "pyarrow-plain.parquet", use_dictionary=False, store_schema=False,
-                   write_page_index=True, row_group_size=4000)
-    pq.write_table(table.select(["at_ns", "int32", "id"]), out / "pyarrow-int96.parquet",
-                   use_deprecated_int96_timestamps=True)
+        pq.write_table(
+            table,
+            out / f"pyarrow-{name}.parquet",
+            use_dictionary=False,
+            column_encoding=encoding,
+            write_statistics=False,
+            row_group_size=900,
+        )
+    pq.write_table(
+        table,
+        out / "pyarrow-plain.parquet",
+        use_dictionary=False,
+        store_schema=False,
+        write_page_index=True,
+        row_group_size=4000,
+    )
+    pq.write_table(
+        table.select(["at_ns", "int32", "id"]),
+        out / "pyarrow-int96.parquet",
+        use_deprecated_int96_timestamps=True,
+    )
 
 
 def by_others(table: pa.Table, out: Path) -> None:
@@ -107,9 +146,7 @@ def by_others(table: pa.Table, out: Path) -> None:
     duckdb.sql("from plain").write_parquet(str(out / "duckdb.parquet"), row_group_size=2048)
     flat = plain.drop_columns(["map", "day64", "time_ms", "time_us"])
     polars.from_arrow(flat).write_parquet(out / "polars.parquet", row_group_size=1000)
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
+    if SparkSession is None:
         print("skipped: pyspark is not installed")
         return
     spark = SparkSession.builder.master("local[1]").getOrCreate()

@@ -35,6 +35,7 @@ mod characterize;
 mod check;
 mod cli;
 mod clock;
+mod columns;
 mod complete;
 mod confirm;
 mod context;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::array::lock::{Lock, Writers};
 use crate::cli;
 use crate::clock;
+use crate::columns;
 use crate::context::Context;
 use crate::each_item::each_item;
 use crate::interruptible::Watch;
@@ -111,7 +112,7 @@ pub(crate) fn put_options(options: &cli::Put, name: String, input: &PutInput) ->
 /// Shows an object.
 pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Failure> {
     let lists_pieces = options.pieces;
-    let (entry, drives, names, room, warnings) =
+    let (entry, drives, names, columns, room, mut warnings) =
         context.with_array(async move |array: &Array| {
             let entry = object::lookup(array, &options.name).await?;
             let layout = entry.layout();
@@ -126,7 +127,8 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
                 })
                 .collect();
             let names: Vec<String> = array.slots().iter().map(|slot| slot.name.clone()).collect();
-            Ok((entry, drives, names, room::of_array(array).await?, array.down()))
+            let columns = columns::of(array, &entry).await;
+            Ok((entry, drives, names, columns, room::of_array(array).await?, array.down()))
         })?;
     let on_drives: Vec<_> = drives.iter().map(|(name, n)| format!("{name} ({n})")).collect();
     let pieces = match lists_pieces {
@@ -154,6 +156,14 @@ pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Fail
     let chunks = drives.iter().map(|(name, chunks)| json!({ "name": name, "chunks": chunks }));
     result["room"] = crate::room::describe(&room);
     result["drives"] = chunks.collect::<Vec<_>>().into();
+    match columns {
+        None => {}
+        Some(Err(why)) => warnings.push(why),
+        Some(Ok(columns)) => {
+            text.push_str(&columns.text());
+            result["table"] = columns.describe();
+        }
+    }
     if let Some((table, pieces)) = pieces {
         text.push_str(&table);
         result["pieces"] = pieces;

@@ -8,7 +8,7 @@ mod explain;
 mod sandbox;
 mod scans;
 mod show;
-mod tables;
+pub(crate) mod tables;
 
 use std::sync::Arc;
 

@@ -82,7 +82,11 @@ async fn files(array: &Array, entries: Vec<Entry>) -> Result<Vec<File>, Failure>
     Ok(files.into_iter().map(|(_, file)| file).collect())
 }
 
-async fn file(array: &Array, entry: Entry) -> Result<File, Failure> {
+/// Reads the footer of an object.
+///
+/// # Errors
+/// Usage: it is no Parquet file.
+pub(crate) async fn file(array: &Array, entry: Entry) -> Result<File, Failure> {
     let start = entry.bytes.saturating_sub(TAIL_BYTES);
     let mut tail = object::read(array, &entry, start..entry.bytes).await?;
     let whole = tail_bytes(&entry, &tail).map_err(Failure::usage)?;

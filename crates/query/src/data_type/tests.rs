@@ -74,7 +74,7 @@ fn columns_of_rows_and_maps_are_read_back_with_the_names_of_their_fields() {
         field("inner", DataType::Struct(Fields::from(vec![field("y", DataType::Utf8View)]))),
     ]));
     let entry = vec![Field::new("key", DataType::Utf8, false), field("value", row.clone())];
-    let entries = Field::new("key_value", DataType::Struct(Fields::from(entries)), false);
+    let entries = Field::new("key_value", DataType::Struct(Fields::from(entry)), false);
     let schema = Schema::new(vec![
         field("row", row),
         field("map", DataType::Map(Arc::new(entries), false)),

@@ -1,5 +1,6 @@
 //! [`Session`]: a query from its text to its rows.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
@@ -11,7 +12,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{ObjectName, visit_relations};
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, TableFactor, Visit, Visitor, visit_relations_mut,
+};
 
 use super::provider::TableSource;
 use super::pushdown::PushToDrives;
@@ -43,6 +46,33 @@ pub struct TableName {
     reference: TableReference,
 }
 
+/// Relations of a query that are no tables with a plain name.
+#[derive(Default)]
+struct Relations {
+    /// Tables that stand in single quotes.
+    patterns: Vec<String>,
+    /// Functions that return rows.
+    functions: Vec<String>,
+}
+
+impl Visitor for Relations {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, args, .. } = factor else {
+            return ControlFlow::Continue(());
+        };
+        for ident in name.0.iter().filter_map(|part| part.as_ident()) {
+            if args.is_some() {
+                self.functions.push(ident.value.clone());
+            } else if ident.quote_style == Some('\'') {
+                self.patterns.push(ident.value.clone());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// A query in progress.
 pub struct Session {
     context: SessionContext,
@@ -65,7 +95,9 @@ impl Session {
             .with_physical_optimizer_rule(Arc::new(PushToDrives));
         let state = mended(builder).map_err(|error| of_query(&error))?;
         let dialect = state.config_options().sql_parser.dialect;
-        let statement = state.sql_to_statement(sql, &dialect).map_err(|error| of_query(&error))?;
+        let mut statement =
+            state.sql_to_statement(sql, &dialect).map_err(|error| of_query(&error))?;
+        join_names(&mut statement);
         Ok(Self { context: SessionContext::new_with_state(state), statement })
     }
 
@@ -77,34 +109,22 @@ impl Session {
         let state = self.context.state();
         let references = state.resolve_table_references(&self.statement);
         let references = references.map_err(|error| of_query(&error))?;
-        let patterns = self.patterns();
+        let Relations { patterns, functions } = self.relations();
         let named = references.into_iter().map(|reference| {
-            let objects = match &reference {
-                TableReference::Bare { table } => table.to_string(),
-                TableReference::Partial { schema, table } => format!("{schema}.{table}"),
-                TableReference::Full { catalog, schema, table } => {
-                    format!("{catalog}.{schema}.{table}")
-                }
-            };
+            let objects = reference.table().to_owned();
             let is_pattern = patterns.contains(&objects);
             TableName { objects, is_pattern, reference }
         });
-        Ok(named.collect())
+        Ok(named.filter(|name| !functions.contains(&name.objects)).collect())
     }
 
-    /// Returns the tables that stand in single quotes.
-    fn patterns(&self) -> Vec<String> {
-        let mut patterns = Vec::new();
+    /// Returns the relations that are no tables with a plain name.
+    fn relations(&self) -> Relations {
+        let mut relations = Relations::default();
         if let Statement::Statement(statement) = &self.statement {
-            let _all = visit_relations(statement, |name: &ObjectName| {
-                let quoted = name.0.iter().filter_map(|part| part.as_ident());
-                for ident in quoted.filter(|ident| ident.quote_style == Some('\'')) {
-                    patterns.push(ident.value.clone());
-                }
-                std::ops::ControlFlow::<()>::Continue(())
-            });
+            let _all = statement.visit(&mut relations);
         }
-        patterns
+        relations
     }
 
     /// Makes a table known that the query names.
@@ -149,6 +169,20 @@ impl Session {
         let rows = execute_stream(plan, self.context.task_ctx());
         rows.map_err(|error| QueryError::Run(error.strip_backtrace()))
     }
+}
+
+/// Makes names with points in them the names of one object each: there are no schemas.
+fn join_names(statement: &mut Statement) {
+    let Statement::Statement(statement) = statement else { return };
+    let _all = visit_relations_mut(statement, |name: &mut ObjectName| {
+        let parts: Option<Vec<&str>> =
+            name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str())).collect();
+        if let Some(parts) = parts.filter(|parts| parts.len() > 1) {
+            let joined = Ident::with_quote('"', parts.join("."));
+            name.0 = vec![ObjectNamePart::Identifier(joined)];
+        }
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// Returns DataFusion with what differs here: see [`extremes`] and [`EqualZeros`].

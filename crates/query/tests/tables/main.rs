@@ -2,6 +2,7 @@
 
 mod answers;
 mod data;
+mod golden;
 mod memory;
 mod mended;
 mod queries;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use csd_query::host::Runner;
+use csd_query::host::{Runner, Session};
 use csd_query::table::Table;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -116,4 +116,16 @@ fn least_and_greatest_bytes_of_old_writers_exclude_no_row_group() {
     let metadata = metadata.set_row_groups(groups.collect()).build();
     file.metadata = Arc::new(metadata);
     assert_eq!(rows("select id from t where text = 'ä'", (table, bytes)), ["1"]);
+}
+
+#[test]
+fn a_name_with_points_is_one_object_and_keeps_its_case() {
+    let names = |sql: &str| {
+        let named = Session::new(sql).unwrap().tables().unwrap();
+        named.into_iter().map(|name| (name.objects, name.is_pattern)).collect::<Vec<_>>()
+    };
+    let sql =
+        "with w as (select 1) select * from A.Parquet, w, 'b/*.parquet', generate_series(1, 2)";
+    assert_eq!(names(sql), [("A.Parquet".to_owned(), false), ("b/*.parquet".to_owned(), true)]);
+    assert_eq!(names("select * from \"a.b\""), [("a.b".to_owned(), false)]);
 }
