@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use csd_kernels::program::{Cause, Failure, Inputs, Limits, Output, Program, Step};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
@@ -138,6 +140,7 @@ impl Running {
             Poll::Ready(Some(batch)) => {
                 let batch = batch.map_err(|error| failure(&error))?;
                 self.written_rows += batch.num_rows() as u64;
+                let batch = compact(&batch).map_err(in_words)?;
                 self.answer.write(&batch).map_err(in_words)?;
             }
             Poll::Ready(None) => {
@@ -155,6 +158,21 @@ impl Running {
         output.append(bytes);
         bytes.clear();
     }
+}
+
+/// Returns rows without bytes that only other rows have: views of text share their bytes with all
+/// rows of a page, and a stream would have all of them in each batch.
+fn compact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let own = |column: &ArrayRef| -> ArrayRef {
+        match column.data_type() {
+            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            _ => Arc::clone(column),
+        }
+    };
+    let columns = batch.columns().iter().map(own).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }
 
 fn in_words(error: impl fmt::Display) -> Failure {

@@ -29,7 +29,7 @@ pub(crate) fn extremes() -> [Arc<AggregateUDF>; 2] {
 struct Extreme(Arc<AggregateUDF>);
 
 impl Extreme {
-    /// Returns true if a value takes the place of one before it.
+    /// Returns the order of a value to the one before it whose place it takes.
     fn replaces(&self) -> Ordering {
         if self.is_min() { Ordering::Less } else { Ordering::Greater }
     }
@@ -39,7 +39,7 @@ impl Extreme {
     }
 }
 
-/// Returns the accumulator of one type: `$lowest` and `$highest` are the ends of the order.
+/// Returns the accumulator of one type, whose greatest value in the order is `$highest`.
 macro_rules! groups {
     ($extreme:expr, $of:expr, $type:ty, $native:ty, $highest:expr) => {{
         let replaces = $extreme.replaces();

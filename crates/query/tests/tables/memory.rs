@@ -13,6 +13,10 @@ use csd_query::{CompiledPlan, Substrait};
 use csd_store::array::DriveIndex;
 use csd_store::catalogue::{Entry, ObjectId, State};
 use csd_store::layout::{Kind, Part, Parts};
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::WriterProperties;
 
 /// Returns a file as an object on `drives` drives, cut by its row groups; `None` if it cannot be
 /// cut.
@@ -43,6 +47,26 @@ pub(crate) fn table(path: &Path, place: (u32, u16)) -> Option<(Table, Arc<[u8]>)
     let starts = starts(&std::fs::File::open(path).unwrap())?;
     let file = File::new(entry(bytes.len() as u64, &starts, place), bytes.to_vec()).unwrap();
     Some((Table::new("t", vec![file]).unwrap(), bytes))
+}
+
+/// Returns a table of these columns, in row groups of so many rows, and its bytes.
+pub(crate) fn table_in_groups(
+    columns: Vec<(&str, ArrayRef)>,
+    group_rows: usize,
+) -> (Table, Arc<[u8]>) {
+    let of =
+        |(name, values): &(&str, ArrayRef)| Field::new(*name, values.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(columns.iter().map(of).collect::<Vec<_>>()));
+    let values = columns.into_iter().map(|(_, values)| values).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), values).unwrap();
+    let properties =
+        WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let writer = ArrowWriter::try_new(file.reopen().unwrap(), schema, Some(properties));
+    let mut writer = writer.unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    table(file.path(), (4096, 3)).unwrap()
 }
 
 /// Runs a plan over a row group; returns its number of rows, and the stream of Arrow IPC.

@@ -2,36 +2,21 @@
 
 use std::sync::Arc;
 
+use csd_query::Substrait;
 use csd_query::host::{Runner, Session};
-use csd_query::table::Table;
-use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use csd_query::plan::Plan;
+use csd_query::table::{Reading, Table};
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
-use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::statistics::Statistics;
 
 use crate::answers;
 use crate::memory::{self, InMemory, Side};
 
-/// Rows of a row group.
-const GROUP_ROWS: usize = 4;
-
 /// Returns a table of these columns, in short row groups, and its bytes.
 fn table(columns: Vec<(&str, ArrayRef)>) -> (Table, Arc<[u8]>) {
-    let of =
-        |(name, values): &(&str, ArrayRef)| Field::new(*name, values.data_type().clone(), true);
-    let schema = Arc::new(Schema::new(columns.iter().map(of).collect::<Vec<_>>()));
-    let values = columns.into_iter().map(|(_, values)| values).collect();
-    let batch = RecordBatch::try_new(Arc::clone(&schema), values).unwrap();
-    let properties =
-        WriterProperties::builder().set_max_row_group_row_count(Some(GROUP_ROWS)).build();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let mut writer =
-        ArrowWriter::try_new(file.reopen().unwrap(), schema, Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
-    memory::table(file.path(), (4096, 3)).unwrap()
+    memory::table_in_groups(columns, 4)
 }
 
 /// Returns the rows of an answer of drives, which is that of the host.
@@ -128,4 +113,19 @@ fn a_name_with_points_is_one_object_and_keeps_its_case() {
         "with w as (select 1) select * from A.Parquet, w, 'b/*.parquet', generate_series(1, 2)";
     assert_eq!(names(sql), [("A.Parquet".to_owned(), false), ("b/*.parquet".to_owned(), true)]);
     assert_eq!(names("select * from \"a.b\""), [("a.b".to_owned(), false)]);
+}
+
+/// Views of text share the bytes of their page.
+#[test]
+fn an_answer_has_the_bytes_of_its_own_rows_alone() {
+    const ROWS: usize = 20_000;
+    let texts: Vec<String> = (0..ROWS).map(|row| format!("{row:040}")).collect();
+    let texts: ArrayRef = Arc::new(StringArray::from(texts));
+    let (table, bytes) = memory::table_in_groups(vec![("text", texts)], ROWS);
+    let plan = Plan { columns: Arc::clone(&table.columns), steps: Vec::new() };
+    let plan = Substrait::plan(&plan.encode().unwrap()).unwrap();
+    let reading = Reading::new(&table, &[0], |_| Vec::new()).unwrap();
+    let (rows, answer) = memory::execute((&table, &bytes), &plan, &reading.pieces[0]).unwrap();
+    assert_eq!(rows, ROWS as u64);
+    assert!(answer.len() < 60 * ROWS, "{} bytes for rows of 40 and a view of 16", answer.len());
 }
