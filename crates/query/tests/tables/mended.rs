@@ -57,6 +57,19 @@ fn both_zeros_are_equal_in_the_first_rows_of_an_order() {
 }
 
 #[test]
+fn both_zeros_are_equal_in_lists_and_in_what_a_join_asks_for() {
+    let values = [0.0, 1.0, 2.0, 3.0, -0.0, 0.0, -0.0, 5.0];
+    let of_all = || table(vec![floats(&values), ids(8)]);
+    assert_eq!(
+        rows("select id from t where x in (-0.0, 5.0)", of_all()),
+        ["0", "4", "5", "6", "7"]
+    );
+    assert_eq!(rows("select id from t where x not in (0, 1, 2, 3)", of_all()), ["7"]);
+    let join = "select b.id from (select x from t where id = 4) a join t b on a.x = b.x order by 1";
+    assert_eq!(rows(join, of_all()), ["0", "4", "5", "6"]);
+}
+
+#[test]
 fn a_nan_hides_no_smaller_number_of_its_group() {
     let values = [1.0, 9.0, f64::NAN, 5.0, 3.0, f64::NAN, 2.0, 4.0];
     let key: ArrayRef = Arc::new(StringArray::from(vec!["a"; 8]));

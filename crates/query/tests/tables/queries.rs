@@ -81,7 +81,11 @@ impl Columns {
             _ => format!(" where {}", self.condition(rng, 2)),
         };
         let plain = self.plain();
-        let kinds = if plain.is_empty() { 3 } else { 10 };
+        let kinds = match (plain.is_empty(), self.has_id) {
+            (true, _) => 3,
+            (_, false) => 10,
+            _ => 14,
+        };
         match rng.u8(0..kinds) {
             0..=2 => {
                 let rows =
@@ -110,12 +114,54 @@ impl Columns {
                 let (groups, measures) = (groups.join(", "), self.measures(rng));
                 format!("select {measures} , {groups} from t{filter} group by {groups}")
             }
+            10..=13 => {
+                let key = &plain[rng.usize(0..plain.len())].name;
+                self.of_two_tables(rng, key)
+            }
             _ => {
                 let one = &plain[rng.usize(0..plain.len())].name;
                 match rng.bool() {
                     true => format!("select distinct {one} from t{filter}"),
                     false => format!("select count(distinct {one}), count(*) from t{filter}"),
                 }
+            }
+        }
+    }
+
+    /// Returns a query that reads the table twice, or numbers rows of its groups, by this key.
+    fn of_two_tables(&self, rng: &mut Rng, key: &str) -> String {
+        // Few rows, because a key may have few values.
+        let few = |rng: &mut Rng| {
+            let (of, condition) = (rng.u8(5..60), self.condition(rng, 1));
+            format!(
+                "(select {key} as k, \"id\" as i from t where \"id\" % {of} = 1 and {condition})"
+            )
+        };
+        let (a, b) = (few(rng), few(rng));
+        match rng.u8(0..6) {
+            0 => format!("select count(*), sum(a.i), sum(b.i) from {a} a join {b} b on a.k = b.k"),
+            1 => {
+                let side = ["left", "right", "full"][rng.usize(0..3)];
+                format!("select a.i, b.i from {a} a {side} join {b} b on a.k = b.k and a.i < b.i")
+            }
+            2 => {
+                let within = ["in", "not in"][rng.usize(0..2)];
+                format!("select i from {a} a where a.k {within} (select b.k from {b} b)")
+            }
+            3 => {
+                let all = ["union", "union all", "except", "intersect"][rng.usize(0..4)];
+                format!("select k from {a} {all} select k from {b}")
+            }
+            4 => {
+                let order = format!("partition by k order by i rows {} preceding", rng.u8(0..9));
+                format!("select i, sum(i) over ({order}), row_number() over ({order}) from {a}")
+            }
+            _ => {
+                let rows = rng.u8(1..40);
+                let first = format!("select k, i from {a} order by i desc limit {rows}");
+                format!(
+                    "select k, count(*) as n, max(i) from ({first}) group by k having max(i) > 9"
+                )
             }
         }
     }
