@@ -153,16 +153,16 @@ def long_answers_agree(array: Array, database: duckdb.DuckDBPyConnection, folder
     The host does those row groups, and says so.
     """
     answer = folder / "all.parquet"
-    sql = "select * from lineitem"
+    sql = "select * from orders"
     array.run("query", sql, "--check", "--parquet", str(answer))
     told = json.loads(array.run("query", sql, "--explain", "--json"))["result"]["runs"][0]
     by_host = [why for scan in told["scans"] for why in scan["host_does"]]
     count = "select count(*) from"
-    missing = database.sql(f"{count} (from lineitem except all from '{answer}')").fetchall()
-    more = database.sql(f"{count} (from '{answer}' except all from lineitem)").fetchall()
+    missing = database.sql(f"{count} (from orders except all from '{answer}')").fetchall()
+    more = database.sql(f"{count} (from '{answer}' except all from orders)").fetchall()
     agree = missing == more == [(0,)] and any("more than" in why for why in by_host)
     rows_of_both = f"{missing[0][0]} rows missing, {more[0][0]} more"
-    print(f"all of lineitem: {rows_of_both}, {len(by_host)} row groups by the host")
+    print(f"all of orders: {rows_of_both}, {len(by_host)} row groups by the host")
     return agree
 
 
