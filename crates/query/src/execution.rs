@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use csd_kernels::program::{Cause, Failure, Inputs, Limits, Output, Program, Step};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, GenericByteViewArray, RecordBatchOptions,
+};
+use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::datatypes::{ByteViewType, DataType, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -165,14 +168,22 @@ impl Running {
 fn compact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let own = |column: &ArrayRef| -> ArrayRef {
         match column.data_type() {
-            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
-            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            DataType::Utf8View => own_bytes(column, column.as_string_view()),
+            DataType::BinaryView => own_bytes(column, column.as_binary_view()),
             _ => Arc::clone(column),
         }
     };
     let columns = batch.columns().iter().map(own).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+}
+
+fn own_bytes<T: ByteViewType>(column: &ArrayRef, views: &GenericByteViewArray<T>) -> ArrayRef {
+    let held: usize = views.data_buffers().iter().map(Buffer::len).sum();
+    match held > views.total_buffer_bytes_used() {
+        true => Arc::new(views.gc()),
+        false => Arc::clone(column),
+    }
 }
 
 fn in_words(error: impl fmt::Display) -> Failure {

@@ -18,8 +18,7 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
 
-/// Returns a file as an object on `drives` drives, cut by its row groups; `None` if it cannot be
-/// cut.
+/// Returns a file as an object on `drives` drives, cut by its row groups.
 fn entry(bytes: u64, starts: &Starts, (chunk_bytes, drives): (u32, u16)) -> Entry {
     let mut ends: Vec<u64> = starts.iter().skip(1).map(|(start, _)| *start).collect();
     ends.push(bytes);

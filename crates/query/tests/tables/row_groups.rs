@@ -6,15 +6,13 @@ use csd_kernels::program::{Compiled, Limits, run};
 use csd_query::plan::{Aggregate, Column, Measure, Plan, Step};
 use csd_query::table::{Piece, Reading, Table};
 use csd_query::{CompiledPlan, Substrait};
-use datafusion::arrow::array::{Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::Operator;
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column as ColumnExpr, lit};
 
@@ -22,43 +20,22 @@ use crate::memory;
 
 const ROWS: i64 = 10_000;
 const GROUP_ROWS: usize = 1500;
-const CHUNK_BYTES: u32 = 4096;
 
-/// Returns a Parquet file of numbers, their thirds, and names.
-fn file_bytes() -> Vec<u8> {
-    let schema = Arc::new(Schema::new(vec![
-        Field::new("number", DataType::Int64, false),
-        Field::new("third", DataType::Int64, true),
-        Field::new("name", DataType::Utf8, false),
-    ]));
+/// Returns a table of numbers, their thirds, and names, and the bytes of its file.
+fn table() -> (Table, Arc<[u8]>) {
     let third = |number: i64| (number % 3 == 0).then_some(number / 3);
-    let batch = RecordBatch::try_new(
-        Arc::clone(&schema),
-        vec![
-            Arc::new(Int64Array::from_iter_values(0..ROWS)),
-            Arc::new((0..ROWS).map(third).collect::<Int64Array>()),
-            Arc::new(StringArray::from_iter_values(
-                (0..ROWS).map(|number| format!("n{}", number % 7)),
-            )),
-        ],
-    );
-    let properties =
-        WriterProperties::builder().set_max_row_group_row_count(Some(GROUP_ROWS)).build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).unwrap();
-    writer.write(&batch.unwrap()).unwrap();
-    writer.into_inner().unwrap()
-}
-
-fn table(bytes: &[u8]) -> Table {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), bytes).unwrap();
-    let (table, _) = memory::table(file.path(), (CHUNK_BYTES, 3)).unwrap();
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
+    let thirds: ArrayRef = Arc::new((0..ROWS).map(third).collect::<Int64Array>());
+    let names = (0..ROWS).map(|number| format!("n{}", number % 7));
+    let names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let columns = vec![("number", numbers), ("third", thirds), ("name", names)];
+    let (table, bytes) = memory::table_in_groups(columns, GROUP_ROWS);
     assert_eq!(
         table.files[0].entry.parts.as_ref().map(|it| it.parts().len()),
         Some(8),
         "one for each row group, one for the rest"
     );
-    table
+    (table, bytes)
 }
 
 /// Runs a plan over a row group; returns its rows.
@@ -87,8 +64,7 @@ fn compiled(table: &Table, steps: Vec<Step>) -> CompiledPlan {
 
 #[test]
 fn rows_of_all_row_groups_are_the_rows_of_the_file() {
-    let bytes = file_bytes();
-    let table = table(&bytes);
+    let (table, bytes) = table();
     let plan = compiled(&table, vec![Step::Filter(more_than(column("third", 0), 1000))]);
     let reading = Reading::new(&table, &[1, 2], |_| Vec::new()).unwrap();
     assert_eq!((reading.pieces.len(), reading.rows()), (7, 10_000));
@@ -104,8 +80,7 @@ fn rows_of_all_row_groups_are_the_rows_of_the_file() {
 
 #[test]
 fn sums_of_row_groups_are_the_sum_of_the_table() {
-    let bytes = file_bytes();
-    let table = table(&bytes);
+    let (table, bytes) = table();
     let measures =
         vec![Measure { function: sum_udaf(), arguments: vec![column("third", 0)], filter: None }];
     let groups = vec![Column { value: column("name", 1), name: "name".to_owned() }];
@@ -127,8 +102,7 @@ fn sums_of_row_groups_are_the_sum_of_the_table() {
 
 #[test]
 fn row_groups_are_excluded_by_their_statistics() {
-    let bytes = file_bytes();
-    let table = table(&bytes);
+    let (table, _) = table();
     let columns: SchemaRef = Arc::new(table.columns.project(&[1, 2]).unwrap());
     let filter = more_than(column("third", 0), 2700);
     let reading = Reading::new(&table, &[1, 2], |file| file.excluded(&filter, &columns)).unwrap();
@@ -139,8 +113,7 @@ fn row_groups_are_excluded_by_their_statistics() {
 
 #[test]
 fn parameters_and_bytes_of_strangers_are_refused_or_answered() {
-    let bytes = file_bytes();
-    let table = table(&bytes);
+    let (table, bytes) = table();
     let plan = compiled(&table, Vec::new());
     let reading = Reading::new(&table, &[1, 2], |_| Vec::new()).unwrap();
     let parameters = &reading.pieces[0].group.parameters;
@@ -166,10 +139,9 @@ fn parameters_and_bytes_of_strangers_are_refused_or_answered() {
 
 #[test]
 fn files_of_other_columns_are_no_one_table() {
-    let bytes = file_bytes();
-    let (one, mut other) = (table(&bytes).files.remove(0), table(&bytes).files.remove(0));
+    let (one, mut other) = (table().0.files.remove(0), table().0.files.remove(0));
     other.entry.name = "u".to_owned();
-    other.columns = Arc::new(table(&bytes).columns.project(&[0, 2]).unwrap());
+    other.columns = Arc::new(table().0.columns.project(&[0, 2]).unwrap());
     let refused = Table::new("t*", vec![one, other]).unwrap_err().to_string();
     let expected = "\"t\" and \"u\" are no one table: the first has column \"third\" where the \
                     other has \"name\"";
