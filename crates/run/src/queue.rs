@@ -1,7 +1,8 @@
 //! The work of a run: for every member, the units that are not taken yet.
 //!
 //! A unit is a chunk or a part. A drive takes ranges of its own units from the front, the host
-//! single units from the back of the longest pile, until all piles are empty. Performs no I/O.
+//! single units from the back of the longest pile, until all piles are empty. Where answers are
+//! consumed in their order, the host takes the first unit that is left. Performs no I/O.
 //! Invariants: every unit is taken exactly once, by one side; units that are taken together are of
 //! one run.
 
@@ -27,6 +28,8 @@ pub(crate) struct Queue {
     /// Units that drives have failed to process, for the host.
     returned: Mutex<Vec<Taken>>,
     stopped: AtomicBool,
+    /// True if answers are consumed in the order of the units.
+    in_order: bool,
 }
 
 fn count(run: &Run) -> u32 {
@@ -47,12 +50,40 @@ fn split(run: &mut Run, units: u32) -> Run {
     front
 }
 
+/// Takes the first unit of all that are left.
+fn take_first(piles: &mut [Pile], returned: &mut Vec<Taken>) -> Option<Taken> {
+    let fronts = piles.iter().enumerate();
+    let fronts = fronts.filter_map(|(member, pile)| Some((pile.front()?.first, member)));
+    let (front, back) =
+        (fronts.min(), (0..returned.len()).min_by_key(|&at| returned[at].run.first));
+    match (front, back) {
+        (front, Some(at)) if front.is_none_or(|(first, _)| returned[at].run.first < first) => {
+            Some(returned.swap_remove(at))
+        }
+        (front, _) => {
+            let (_, member) = front?;
+            let pile = &mut piles[member];
+            let mut run = pile.pop_front()?;
+            let taken = split(&mut run, 1);
+            if !run.locals.is_empty() {
+                pile.push_front(run);
+            }
+            Some(Taken { member, run: taken })
+        }
+    }
+}
+
 impl Queue {
     /// Returns a queue of these piles, one for each member.
     pub(crate) fn new(piles: Vec<Vec<Run>>) -> Self {
         let piles = piles.into_iter().map(Pile::from).collect();
         let (returned, stopped) = (Mutex::default(), AtomicBool::new(false));
-        Self { piles: Mutex::new(piles), returned, stopped }
+        Self { piles: Mutex::new(piles), returned, stopped, in_order: false }
+    }
+
+    /// Returns the queue for answers that are consumed in the order of the units, or not.
+    pub(crate) fn with_order(self, in_order: bool) -> Self {
+        Self { in_order, ..self }
     }
 
     /// Takes the next units for `member`: a `part`-th of the rest, so that ranges get smaller
@@ -69,9 +100,12 @@ impl Queue {
         Some(Taken { member, run })
     }
 
-    /// Takes one unit for the host, from the member with the most units left.
+    /// Takes one unit for the host: the first one, or one of the member with the most units left.
     pub(crate) fn take_for_host(&self) -> Option<Taken> {
         let mut piles = self.lock()?;
+        if self.in_order {
+            return take_first(&mut piles, &mut self.returned());
+        }
         if let Some(returned) = self.returned().pop() {
             return Some(returned);
         }
@@ -191,6 +225,17 @@ mod tests {
         let back: Vec<_> = std::iter::from_fn(|| queue.take_for_host()).collect();
         assert_eq!(back.iter().map(|taken| taken.run.first).collect::<Vec<_>>(), [2, 1, 0]);
         assert!(back.iter().all(|taken| count(&taken.run) == 1) && !queue.has_units());
+    }
+
+    #[test]
+    fn where_order_counts_the_host_takes_the_first_unit_that_is_left() {
+        let queue = queue(&spread(10, 3), 3).with_order(true);
+        let taken = queue.take_for_drive(1, 1, 1).unwrap();
+        let first = taken.run.first;
+        assert_eq!(queue.take_for_host().map(|taken| taken.run.first), Some(u32::from(first == 0)));
+        queue.give_to_host(Some(&taken));
+        let rest: Vec<_> = std::iter::from_fn(|| queue.take_for_host()).collect();
+        assert!(rest.is_sorted_by_key(|taken| taken.run.first) && rest.len() == 9, "{rest:?}");
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::scans::ScanRecord;
 use crate::table::pairs;
 use crate::units::{counted, duration, grouped, percent, size};
 
+/// Row groups of a scan done by the host that are described with their reasons.
+const REFUSED_SHOWN: usize = 3;
+
 /// Describes an answer for people.
 pub(super) fn text(answered: &Answered) -> String {
     let mut text = format!("on {}:\n", answered.mode);
@@ -54,7 +57,11 @@ fn of_scan(record: &ScanRecord) -> String {
         ),
         ("time", duration(record.wall_s)),
     ];
-    rows.extend(record.refused.iter().map(|why| ("host does", why.clone())));
+    let (shown, more) = record.refused.split_at(record.refused.len().min(REFUSED_SHOWN));
+    rows.extend(shown.iter().map(|why| ("host does", why.clone())));
+    if !more.is_empty() {
+        rows.push(("host does", format!("{} more; --json has all", grouped(more.len() as u64))));
+    }
     pairs(&rows) + "\n"
 }
 

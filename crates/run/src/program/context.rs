@@ -59,7 +59,7 @@ impl Shared {
             options: options.clone(),
             task: Arc::clone(task),
             run_options: run_options.clone(),
-            queue: Arc::new(Queue::new(task.piles())),
+            queue: Arc::new(Queue::new(task.piles()).with_order(task.consumer.is_some())),
             gather: Gather::new(task),
             ledger: Arc::default(),
             sums: Mutex::default(),

@@ -184,6 +184,7 @@ async fn chunk(
     area: (Areas, u64),
 ) -> Result<(u64, Option<Span>), MemberError> {
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
+    let _under_way = context.shared.gather.begin(number);
     let cut = match task.records {
         Records::Elements => Cut::default(),
         Records::Lines => context.heads.cut((task, &context.common), number).await?,

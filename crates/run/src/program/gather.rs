@@ -5,7 +5,7 @@
 //! consumer, answers go to it, one at a time and in order. Invariants: the order does not depend on
 //! which side computed an answer, or when; at most [`HELD_BYTES_MAX`] bytes are held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::error::Error;
 /// Most bytes of answers in memory, both waiting and folded.
 pub const HELD_BYTES_MAX: usize = 1 << 30;
 
-/// Most bytes of answers that wait for a consumer which is busy.
+/// Most bytes of answers that wait for a consumer which is busy, or for an earlier answer.
 const AHEAD_BYTES_MAX: usize = 64 << 20;
-/// Time between two looks at a busy consumer.
+/// Time between two looks at what is waited for.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Most bytes of output of a fold: as much as of any execution.
@@ -39,6 +39,8 @@ struct State {
     next: u32,
     /// Answers of chunks from `next` on; `None` for a chunk in which no record begins.
     held: BTreeMap<u32, Option<Answer>>,
+    /// Chunks of which an answer is being computed.
+    under_way: BTreeSet<u32>,
     /// Fold of all answers before `next`.
     folded: Option<Answer>,
     /// True while a task folds, or hands an answer to the consumer.
@@ -46,6 +48,18 @@ struct State {
     /// True once the consumer needs no more.
     enough: bool,
     bytes: usize,
+}
+
+/// A chunk of which an answer is being computed, until this is dropped.
+pub(super) struct UnderWay<'a> {
+    gather: &'a Gather,
+    chunk: u32,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.gather.state().under_way.remove(&self.chunk);
+    }
 }
 
 /// The next thing to do.
@@ -66,7 +80,14 @@ impl Gather {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the answer of a chunk, and folds as far as possible.
+    /// Notes that somebody computes the answer of a chunk.
+    pub(super) fn begin(&self, chunk: u32) -> UnderWay<'_> {
+        self.state().under_way.insert(chunk);
+        UnderWay { gather: self, chunk }
+    }
+
+    /// Adds the answer of a chunk, and folds as far as possible. With a consumer it returns once
+    /// others may be computed: see [`AHEAD_BYTES_MAX`].
     ///
     /// # Errors
     /// When the program's own fold fails, or the answers exceed [`HELD_BYTES_MAX`].
@@ -135,11 +156,13 @@ impl Gather {
         None
     }
 
-    /// Returns true if the consumer is slower than the run, so that the run should wait for it. It
-    /// never waits for an answer that is missing.
+    /// Returns true if the run should wait before it computes more: for the consumer, or for the
+    /// next answer. It waits for no answer that is not being computed.
     fn is_ahead(&self) -> bool {
         let state = self.state();
-        self.task.consumer.is_some() && state.folding && state.bytes > AHEAD_BYTES_MAX
+        let is_awaited = state.folding || state.under_way.contains(&state.next);
+        let is_ahead = self.task.consumer.is_some() && state.bytes > AHEAD_BYTES_MAX;
+        is_ahead && is_awaited && !state.enough
     }
 
     /// Returns true once the consumer needs no more answers.

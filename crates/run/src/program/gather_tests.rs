@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use csd_reactor::sim::{World, WorldConfig};
+use csd_reactor::{now, spawn};
 use csd_store::catalogue::{Entry, ObjectId, State as EntryState};
 
 use super::*;
@@ -154,6 +155,46 @@ fn a_consumer_takes_answers_in_order_until_it_has_enough() {
         assert_eq!(consumed(order, 9), (vec![0, 1, 3, 4], false));
         assert_eq!(consumed(order, 2), (vec![0, 1], true));
     }
+}
+
+/// Returns the time, ms, at which answers of chunks 1 and 2 were taken, which are more bytes than
+/// may wait. That of chunk 0 is computed for 10 ms meanwhile, or not at all.
+fn taken_ms(first_is_under_way: bool) -> u128 {
+    let kept = Arc::new(Kept { results: Mutex::default(), most: 9 });
+    let world = World::new(1, WorldConfig::default());
+    let machine = world.machine("host", Ipv4Addr::LOCALHOST, 1);
+    let taken = Rc::new(Cell::new(None));
+    let then = Rc::clone(&taken);
+    world.start(machine, move |_| {
+        let task = Arc::new(task(false).with_consumer(Arc::<Kept>::clone(&kept)));
+        let (gather, then) = (Rc::new(Gather::new(&task)), Rc::clone(&then));
+        let answer = |bytes| Some(Answer { result: 7, output: vec![0; bytes] });
+        async move {
+            let begin = now();
+            if first_is_under_way {
+                let gather = Rc::clone(&gather);
+                drop(spawn(Class::Foreground, async move {
+                    let _under_way = gather.begin(0);
+                    sleep(Duration::from_millis(10)).await;
+                    gather.add(0, answer(1)).await.unwrap();
+                }));
+                sleep(LOOK).await;
+            }
+            for chunk in [1, 2] {
+                let _under_way = gather.begin(chunk);
+                gather.add(chunk, answer(AHEAD_BYTES_MAX + 1)).await.unwrap();
+            }
+            then.set(Some(now().since(begin).as_millis()));
+        }
+    });
+    world.run_until(|_| taken.get().is_some(), Duration::from_secs(1)).unwrap();
+    taken.get().unwrap()
+}
+
+#[test]
+fn answers_that_are_far_ahead_wait_for_an_earlier_one_that_is_under_way() {
+    assert!(taken_ms(true) >= 10);
+    assert!(taken_ms(false) < 10);
 }
 
 #[test]

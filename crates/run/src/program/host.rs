@@ -23,6 +23,7 @@ pub(super) const CHUNKS_AHEAD: usize = 8;
 /// the number of elements.
 pub(super) async fn chunk(context: &StepContext, taken: &Taken) -> Result<u64, MemberError> {
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
+    let _under_way = context.shared.gather.begin(number);
     let ours = |error| (member, error);
     let mut streams = Vec::with_capacity(task.inputs.len());
     match task.group(number) {
