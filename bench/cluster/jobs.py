@@ -57,8 +57,9 @@ class Hadoop:
     def up(self, stack: ExitStack) -> None:
         """Start the daemons; the stack stops them."""
         run(None, RECIPES / "hadoop/jars")
-        self.cluster.run(*self.environment, RECIPES / "hadoop/up")
+        # Also after an interruption in the middle of it.
         stack.callback(self.cluster.run, RECIPES / "hadoop/down")
+        self.cluster.run(*self.environment, RECIPES / "hadoop/up")
 
     def fs(self, *words: object) -> str:
         """Run a command of HDFS's shell."""

@@ -22,7 +22,7 @@
 
 enum { NAME = 64, MACHINES = 1024, DOUBLES = 50 * 50 * 50, RESULTS = 50 * 50 * 26 * 2 };
 /* Objects that a rank has asked for or has and has not begun; shortest and longest sleep. */
-enum { AHEAD = 2, SLEEP_MIN_NS = 20000, SLEEP_MAX_NS = 1000000 };
+enum { AHEAD = 8, SLEEP_MIN_NS = 20000, SLEEP_MAX_NS = 1000000 };
 enum tag { ASK, GIVE, DONE, FETCH, DATA, STORE, STORED, END };
 
 struct object { int machine; char name[NAME]; };
