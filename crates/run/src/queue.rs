@@ -50,27 +50,24 @@ fn split(run: &mut Run, units: u32) -> Run {
     front
 }
 
+/// Takes up to `units` units off the front of a pile, all of one run.
+fn take_front(pile: &mut Pile, units: u32) -> Option<Run> {
+    let run = pile.front_mut()?;
+    if count(run) <= units { pile.pop_front() } else { Some(split(run, units)) }
+}
+
 /// Takes the first unit of all that are left.
 fn take_first(piles: &mut [Pile], returned: &mut Vec<Taken>) -> Option<Taken> {
     let fronts = piles.iter().enumerate();
-    let fronts = fronts.filter_map(|(member, pile)| Some((pile.front()?.first, member)));
-    let (front, back) =
-        (fronts.min(), (0..returned.len()).min_by_key(|&at| returned[at].run.first));
-    match (front, back) {
-        (front, Some(at)) if front.is_none_or(|(first, _)| returned[at].run.first < first) => {
-            Some(returned.swap_remove(at))
-        }
-        (front, _) => {
-            let (_, member) = front?;
-            let pile = &mut piles[member];
-            let mut run = pile.pop_front()?;
-            let taken = split(&mut run, 1);
-            if !run.locals.is_empty() {
-                pile.push_front(run);
-            }
-            Some(Taken { member, run: taken })
-        }
+    let front = fronts.filter_map(|(member, pile)| Some((pile.front()?.first, member))).min();
+    let back = returned.iter().enumerate().map(|(at, taken)| (taken.run.first, at)).min();
+    if let Some((first, at)) = back
+        && front.is_none_or(|(other, _)| first < other)
+    {
+        return Some(returned.swap_remove(at));
     }
+    let (_, member) = front?;
+    Some(Taken { member, run: take_front(&mut piles[member], 1)? })
 }
 
 impl Queue {
@@ -92,12 +89,7 @@ impl Queue {
         let mut piles = self.lock()?;
         let pile = &mut piles[member];
         let units = height(pile).div_ceil(part).clamp(1, most);
-        let run = pile.front_mut()?;
-        let run = match count(run) <= units {
-            true => pile.pop_front()?,
-            false => split(run, units),
-        };
-        Some(Taken { member, run })
+        Some(Taken { member, run: take_front(pile, units)? })
     }
 
     /// Takes one unit for the host: the first one, or one of the member with the most units left.

@@ -8,7 +8,7 @@ use super::scans::ScanRecord;
 use crate::table::pairs;
 use crate::units::{counted, duration, grouped, percent, size};
 
-/// Row groups of a scan done by the host that are described with their reasons.
+/// Row groups of a scan that drives refused and are described with their reasons.
 const REFUSED_SHOWN: usize = 3;
 
 /// Describes an answer for people.
@@ -57,10 +57,13 @@ fn of_scan(record: &ScanRecord) -> String {
         ),
         ("time", duration(record.wall_s)),
     ];
-    let (shown, more) = record.refused.split_at(record.refused.len().min(REFUSED_SHOWN));
-    rows.extend(shown.iter().map(|why| ("host does", why.clone())));
-    if !more.is_empty() {
-        rows.push(("host does", format!("{} more; --json has all", grouped(more.len() as u64))));
+    let row_groups = &record.refused_row_groups;
+    let shown = record.refused.iter().chain(row_groups.iter().take(REFUSED_SHOWN));
+    rows.extend(shown.map(|why| ("host does", why.clone())));
+    let more = row_groups.len().saturating_sub(REFUSED_SHOWN);
+    if more > 0 {
+        let more = counted(more as u64, "more row group");
+        rows.push(("host does", format!("{more}; --json has all")));
     }
     pairs(&rows) + "\n"
 }
@@ -69,6 +72,7 @@ fn of_scan(record: &ScanRecord) -> String {
 pub(super) fn describe(answered: &Answered) -> Value {
     let scans = answered.scans.records();
     let scans = scans.iter().map(|record| {
+        let host_does = record.refused.iter().chain(&record.refused_row_groups);
         json!({
             "table": record.table,
             "on": record.mode.to_string(),
@@ -79,7 +83,7 @@ pub(super) fn describe(answered: &Answered) -> Value {
             "answer_bytes": record.answer_bytes,
             "crossed_bytes": record.crossed_bytes,
             "wall_s": record.wall_s,
-            "host_does": record.refused,
+            "host_does": host_does.collect::<Vec<_>>(),
         })
     });
     json!({

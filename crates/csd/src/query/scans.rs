@@ -34,6 +34,8 @@ pub(super) struct ScanRecord {
     pub(super) mode: Mode,
     /// Reasons why the host did parts of it, in words.
     pub(super) refused: Vec<String>,
+    /// Reasons why the host did row groups of it that drives refused, in words.
+    pub(super) refused_row_groups: Vec<String>,
     pub(super) row_groups: usize,
     pub(super) excluded: usize,
     /// Bytes of the row groups' columns.
@@ -183,6 +185,7 @@ impl Scan {
             steps: self.job.plan.to_string(),
             mode,
             refused,
+            refused_row_groups: Vec::new(),
             row_groups: reading.pieces.len(),
             excluded: reading.excluded,
             bytes: reading.bytes(),
@@ -210,7 +213,7 @@ impl Scan {
             let outcome = ran?;
             record.crossed_bytes += outcome.crossed_bytes;
             record.wall_s += outcome.wall_s;
-            record.refused.extend(outcome.refused);
+            record.refused_row_groups.extend(outcome.refused);
             lock(done).warnings.extend(outcome.warnings);
         }
         record.answer_bytes = *forward.bytes.lock().unwrap_or_else(PoisonError::into_inner);
